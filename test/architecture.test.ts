@@ -48,7 +48,7 @@ test("relative imports name files as they are on disk", () => {
   expect(rules.checkImportEndings(everything)).toEqual([]);
 });
 
-test("file names are kebab-case and say what is inside", () => {
+test("file names are kebab-case and describe their contents", () => {
   expect(rules.checkNames(everything)).toEqual([]);
 });
 

@@ -13,10 +13,10 @@ const bench = join(root, "scripts/bench.mjs");
 /** Those that start many processes or a browser take long even when they are small; `npm run bench -- --quick` has them. */
 const LONG = ["studio", "cold", "fleet", "http", "scale", "peers"];
 
-/** It starts a process for each section, which takes minutes where the machine is busy. */
+/** It starts a process for each section, which takes minutes on a busy machine. */
 const TIMEOUT_MS = 480_000;
 
-test("the benchmark measures the sections that it is told, small as they may be, and prints one table", {
+test("the benchmark measures the requested sections, in small sizes too, and prints one table", {
   timeout: TIMEOUT_MS,
 }, async () => {
   const all = await run(process.execPath, [bench, "--only", "?"], { cwd: root }).catch(
@@ -31,7 +31,7 @@ test("the benchmark measures the sections that it is told, small as they may be,
   expect(stderr).toContain("a quick run says nothing about speed");
 });
 
-test("the rows of the page of benchmarks are read back as they were written, so that one section can be measured anew", async () => {
+test("the rows of the benchmark page are read back as they were written, so that one section can be measured again", async () => {
   const page = await readFile(join(root, "docs/benchmarks.md"), "utf8");
   const rows = readTable(page);
   expect(rows.length).toBeGreaterThan(100);

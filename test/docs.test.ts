@@ -59,7 +59,7 @@ describe("the pages of the documentation", () => {
     expect(lost).toEqual([]);
   });
 
-  test("walk through the code by files and functions that are there", () => {
+  test("walk through the code by files and functions that exist", () => {
     const walks = [...read("docs/architecture.md").matchAll(/```\n([\s\S]*?)```/g)].map((match) => match[1]).join("");
     const steps = [...walks.matchAll(/^[ │├└─]*(?<names>\S.*?) {2,}(?<path>[\w/-]+\.ts)\b/gm)].map(
       (match) => match.groups,
@@ -73,7 +73,7 @@ describe("the pages of the documentation", () => {
     expect(missing).toEqual([]);
   });
 
-  test.for(pages)("%s links only to what is there", (page) => {
+  test.for(pages)("%s links only to existing targets", (page) => {
     const prose = read(page).replace(/```[\s\S]*?```|`[^`\n]*`/g, "");
     const broken = [...prose.matchAll(/\]\((?!https?:|#)(?<target>[^)#\s]+)/g)]
       .map((match) => match.groups?.target ?? "")

@@ -45,7 +45,7 @@ describe("the examples", () => {
     async (name, context) => {
       const missing = redisMissing();
       if (missing !== null) skipBecause(context, missing);
-      // What it notifies about must not be heard by the workers of other tests.
+      // Its notifications must not reach the workers of other tests.
       const redis = await startRedis();
       await runExample(name, { REDIS_URL: redis.url }).finally(() => redis.stop());
     },
@@ -78,7 +78,7 @@ describe("the tour", () => {
     expect(stdout).not.toContain("\u001b");
   });
 
-  test("takes a store, explains itself, and answers a mistake with one sentence", async () => {
+  test("accepts a store, explains itself, and answers a mistake with one sentence", async () => {
     expect((await run(process.execPath, [tour, "--store", "memory:"], { cwd })).stdout).toContain("memory:");
     expect((await run(process.execPath, [tour, "--help"], { cwd })).stdout).toContain("Usage:");
     const wrong = await run(process.execPath, [tour, "--store", "nowhere:x"], { cwd }).catch(

@@ -36,7 +36,7 @@ describe.for(["session-v1", "session-v2"])("the file %s", (name) => {
   test("has the same head and context as before", async () => {
     await using tree = await openCopy();
     const { updatedAt: _storesClock, ...rest } = tree.head;
-    // The fold of an older file says where its requested runs begin; the head of its version did not.
+    // The fold of an older file knows where its requested runs start; the head of its version did not.
     const openRuns = rest.openRuns.map(({ first: _first, ...run }) => run);
     // So it is with the setups of its agents, which no file before format 3 has.
     const { setups, ...settings } = await tree.store.settings(tree.id, rest.path);

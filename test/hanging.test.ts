@@ -16,7 +16,7 @@ const RUNNER = script("run-vitest.mjs");
 const CONFIG = fileURLToPath(new URL("hanging/hanging-config.mjs", import.meta.url));
 const SECOND_TRY = fileURLToPath(new URL("hanging/second-try/second-try-config.mjs", import.meta.url));
 
-/** Runs files of the folder `hanging` as `npm test` runs its own; resolves to all that it printed and what it counted. */
+/** Runs files of the folder `hanging` like `npm test`; resolves to the output and the counts. */
 function runHanging(files: readonly string[], env: Record<string, string> = {}) {
   return runWith("runVitest", [`--config=${CONFIG}`, ...files], env);
 }
@@ -93,7 +93,7 @@ test.for(["0", "soon", "-1"])("a time limit of %j is refused, and leaves no file
   expect(await readdir(directory)).toEqual([]);
 });
 
-test("a step of the set-up that hangs is ended with what it has started, and named", async () => {
+test("a hanging step of the set-up is ended with its child processes, and named", async () => {
   const directory = await mkdtemp(join(tmpdir(), "skein-hanging-"));
   onTestFinished(() => rm(directory, { recursive: true, force: true }));
   const file = join(directory, "child");
@@ -129,7 +129,7 @@ test("an interrupt of all processes ends Vitest, PostgreSQL and Redis, leaves no
   const child = spawn(process.execPath, ["--input-type=module", "-e", text], {
     env: { ...env, TMPDIR: directory, NO_COLOR: "1", SKEIN_TEST_RUNNING: join(directory, "running") },
     stdio: ["ignore", "pipe", "pipe"],
-    // A group of its own, which is interrupted as a whole, as by Ctrl-C.
+    // A separate process group, which is interrupted as a whole, as by Ctrl-C.
     detached: true,
   });
   onTestFinished(() => void child.kill("SIGKILL"));

@@ -4,14 +4,15 @@ import { parseSync } from "rolldown/experimental";
 import { describe, expect, test } from "vitest";
 import { runWithin, TookTooLong } from "../src/agent/schema/run-within.ts";
 
-// A quadratic match takes longer than the limit at these lengths, and a linear one a thousandth of it. What misses the first
-// limit is tried again on a longer text with a higher one, so that a busy machine is not taken for a slow pattern.
+// A quadratic match takes longer than the limit at these lengths, a linear one a thousandth of it. A pattern that
+// exceeds the first limit is tried again on a longer text with a higher one, so that a busy machine does not count as a
+// slow pattern.
 const TRIALS = [
   { characters: 10_000, limitMs: 20 },
   { characters: 100_000, limitMs: 1000 },
 ] as const;
 
-/** What is repeated: characters that patterns name, alone and between others. */
+/** The repeated parts: characters that patterns name, alone and between others. */
 const UNITS = [
   ...[
     " ",
@@ -103,7 +104,9 @@ function wordsIn({ source }: RegExp): string[] {
   return [...new Set(words)].slice(0, WORDS_MAX);
 }
 
-/** A text on which a pattern takes more than linear time, as its beginning and what is repeated; null where none is found. */
+/**
+ * A text on which a pattern takes more than linear time, as its beginning and its repeated part; null if none is found.
+ */
 function slowTextFor(pattern: RegExp): string | null {
   const words = wordsIn(pattern);
   const starts = ["", "a", ...words, ...words.map((word) => `${word} `)];

@@ -23,7 +23,7 @@ const tool = {
   execute: () => "found",
 };
 
-/** Calls that somebody gets wrong, with a part of the sentence that they are answered with. */
+/** Wrong calls, with a part of the expected error message. */
 const mistakes: Readonly<Record<string, readonly [call: () => unknown, says: string]>> = {
   "an agent without anything": [() => createAgent(undefined as never), "createAgent takes an object of options"],
   "an agent with instructions": [() => createAgent({ ...init, instructions: "x" } as never), "are its prompt"],

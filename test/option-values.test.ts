@@ -42,7 +42,7 @@ const init = { name: "helper", prompt: "You help.", model: offline(), builtInToo
 const agent = createAgent(init);
 const tool = { name: "find", description: "Finds.", parameters: { type: "object" }, execute: () => "found" };
 
-/** Waits for what a call has given, and ends it. */
+/** Awaits the result of a call, and closes it. */
 async function settle(value: unknown): Promise<void> {
   const given = (await value) as { close?: () => unknown; [Symbol.asyncDispose]?: () => unknown } | undefined;
   await given?.[Symbol.asyncDispose]?.();

@@ -30,7 +30,7 @@ const TOOL = '#!/bin/sh\n[ "$(cat "$0.txt")" = text ] && [ "$(id -u)" != 0 ]\n';
 
 interface Checkout {
   readonly folder: string;
-  /** Runs a module there, and resolves to what it printed. */
+  /** Runs a module there, and resolves to its output. */
   run(text: string): Promise<string>;
 }
 
@@ -60,7 +60,7 @@ async function makeCheckout(context: TestContext, umask: string, parts: readonly
   };
 }
 
-/** A module that is given as text has no place of its own that it could import from. */
+/** A module given as text has no location from which it could import. */
 function withPaths(text: string, folder: string): string {
   return text.replaceAll('"./scripts', `"${folder}/scripts`).replaceAll("import.meta.url", `"file://${folder}/"`);
 }
@@ -79,7 +79,7 @@ test("root starts PostgreSQL as another account out of a folder, and with tempor
 });
 
 test.for(["022", "077"])(
-  "what another account runs is copied once under the umask %s, for many processes, and others cannot change it",
+  "files that another account runs are copied once under the umask %s, for many processes, and others cannot change them",
   async (umask, context) => {
     const checkout = await makeCheckout(context, umask);
     const [first = "", ...others] = await Promise.all([1, 2, 3].map(() => checkout.run(CALL)));

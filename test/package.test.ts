@@ -70,7 +70,7 @@ test("the README's programs and the command line run where nothing else is insta
   expect(names.filter((name) => !name.startsWith("node_modules") && /\.db$|\.jsonl$|\.skein$/.test(name))).toEqual([]);
 });
 
-test("a bundler takes all of it without the packages that may be missing", async () => {
+test("a bundler accepts all of it without the optional packages", async () => {
   const entry = join(consumer, "bundled.mjs");
   const imports = withoutFramework.map((subpath, index) => `export * as part${index} from "${subpath}";`);
   await writeFile(entry, imports.join("\n"));
@@ -119,7 +119,7 @@ test("the client is small in a browser, and its types need neither Node's nor a 
   await expect(compile("client.ts", options)).resolves.toBe("");
 });
 
-// These are written in a framework, and whoever imports them has it. What the last three take of theirs are types.
+// These are written in a framework that the importer has. The last three use only types of theirs.
 const framework = {
   "skein/nest": "@nestjs/common",
   "skein/langgraph": "@langchain/langgraph-checkpoint",
@@ -130,7 +130,7 @@ const framework = {
 const withoutFramework = subpaths.filter((subpath) => !Object.hasOwn(framework, subpath));
 
 test.for(["skein/nest", "skein/langgraph"] as const)(
-  "%s, which only an application of its framework needs, names what is missing elsewhere",
+  "%s, which only an application of its framework needs, names the missing package elsewhere",
   async (subpath) => {
     const imported = execute(process.execPath, ["--input-type=module", "-e", `import "${subpath}";`], consumer);
     await expect(imported).rejects.toThrow(`Cannot find package '${framework[subpath]}'`);
@@ -176,7 +176,7 @@ test("its types compile for a user who checks declarations and has no optional p
   await expect(compile("program.ts", options)).resolves.toBe("");
 });
 
-test("depends on what has no dependencies itself, and on no version of any other package", async () => {
+test("depends only on packages without dependencies, and on a single version of each", async () => {
   expect(Object.keys(manifest.dependencies)).toEqual(["@hono/node-server", "hono", "zod"]);
   expect(Object.keys(manifest.optionalDependencies)).toEqual(["libsql"]);
   for (const name of Object.keys(manifest.dependencies)) {
@@ -210,7 +210,7 @@ interface Locked {
   readonly resolved?: string;
 }
 
-/** The examples in the comments of the root's functions, as a program that imports what they use. */
+/** The examples in the comments of the root's functions, as a program with the needed imports. */
 function shownInComments(): string[] {
   const atRoot = publicNames().filter(({ subpath }) => subpath === "skein");
   const values = atRoot.filter(({ kind }) => kind === "class" || kind === "function");
@@ -222,7 +222,7 @@ function shownInComments(): string[] {
   ];
 }
 
-/** Resolves to what the compiler says of a file of the consumer. */
+/** Resolves to the compiler's output for a file of the consumer. */
 async function compile(file: string, compilerOptions: object): Promise<string> {
   const options = { ...compilerOptions, strict: true, noEmit: true, skipLibCheck: false };
   await writeFile(join(consumer, "tsconfig.json"), JSON.stringify({ compilerOptions: options, files: [file] }));

@@ -60,7 +60,7 @@ async function look(directory: string, below = ""): Promise<{ readonly wide: str
     if ((stats.mode & 0o777) !== (stats.isDirectory() ? 0o700 : 0o600)) {
       wide.push(`${path} ${(stats.mode & 0o777).toString(8)}`);
     }
-    // What is inside of a snapshot or a workspace has the modes of what was copied, or that a command gave it.
+    // Files in a snapshot or a workspace have the modes of the copied files, or those that a command gave them.
     if (!stats.isDirectory() || /\/files$|\/workspace$/.test(path)) continue;
     const inner = await look(directory, path);
     wide.push(...inner.wide);
@@ -69,7 +69,7 @@ async function look(directory: string, below = ""): Promise<{ readonly wide: str
   return { wide, seen };
 }
 
-/** What another account of the machine can read below a directory, beside what everyone was let into. */
+/** What another account of the machine can read below a directory, except for what is open to everyone. */
 async function readableByNobody(directory: string): Promise<string> {
   const options = { uid: NOBODY, gid: NOBODY } as const;
   const list = [directory, "-mindepth", "1", "(", "-type", "f", "-o", "-type", "d", ")", "-readable", "-print"];
@@ -83,13 +83,13 @@ async function readableByNobody(directory: string): Promise<string> {
 }
 
 test.for(["000", "022"])(
-  "under the umask %s, what the library makes is for its owner alone",
+  "under the umask %s, files made by the library are private to its owner",
   async (umask, context) => {
     if (process.getuid?.() !== 0) skipBecause(context, "only root can look as another account");
     const directory = await openDirectory();
     const child = start(directory, umask, [PROGRAM, directory]);
     for await (const line of createInterface(child.stdout)) if (line === "made") break;
-    // While the stores are open, so that the write-ahead log and the locks are there.
+    // While the stores are open, so that the write-ahead log and the locks exist.
     for (const round of ["open", "closed"]) {
       const { wide, seen } = await look(directory);
       expect([round, wide]).toEqual([round, ["tmp 755"]]);
@@ -118,7 +118,7 @@ test.for(["000", "022"])(
 );
 
 test.for(["000", "022"])(
-  "under the umask %s, what the program makes is for its owner alone",
+  "under the umask %s, files made by the program are private to its owner",
   async (umask, context) => {
     if (process.getuid?.() !== 0) skipBecause(context, "only root can look as another account");
     const directory = await openDirectory();

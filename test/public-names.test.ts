@@ -9,7 +9,7 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const read = (path: string) => readFileSync(join(root, path), "utf8");
 const names = publicNames();
 
-/** What the adapter of a framework hands on, so that whoever uses it imports from one place. */
+/** What the adapter of a framework re-exports, so that its users import from one place. */
 const handedOn: Readonly<Record<string, readonly string[]>> = {
   RequestSession: ["skein/hono", "skein/express", "skein/fastify", "skein/nest"],
   SessionMiddlewareOptions: ["skein/hono", "skein/express", "skein/fastify"],
@@ -27,7 +27,7 @@ describe("the names of the package", () => {
     expect(atRoot.length).toBeLessThanOrEqual(120);
   });
 
-  test("have one home each, but for what the adapter of a framework hands on", () => {
+  test("have one home each, except for re-exports of a framework's adapter", () => {
     const homes = new Map<string, string[]>();
     for (const { name, subpath } of names) {
       if (!handedOn[name]?.includes(subpath)) homes.set(name, [...(homes.get(name) ?? []), subpath]);
@@ -35,7 +35,7 @@ describe("the names of the package", () => {
     expect([...homes].filter(([, subpaths]) => subpaths.length !== 1)).toEqual([]);
   });
 
-  test("each have a sentence that says what they are", () => {
+  test("each have a sentence that describes them", () => {
     const silent = names.filter(({ doc }) => !/^[A-Z`].*?[.:](?:\s|$)/s.test(doc));
     expect(silent.map(({ subpath, name }) => `${subpath}: ${name}`)).toEqual([]);
     const methods = read("src/tree/session-tree.ts").matchAll(
@@ -60,7 +60,7 @@ describe("the names of the package", () => {
   });
 });
 
-describe("who comes from elsewhere", () => {
+describe("users of other systems", () => {
   const { exports } = JSON.parse(read("package.json")) as { exports: Record<string, { default: string }> };
   const built = new Map<string, Record<string, unknown>>();
 
@@ -80,7 +80,7 @@ describe("who comes from elsewhere", () => {
     expect(rows.flatMap(([, , ours = "", from = ""]) => missingIn(ours, from))).toEqual([]);
   });
 
-  /** What a row names and the package does not have there: names, and the members after their dots. */
+  /** The names in a row that the package does not have: names, and the members after their dots. */
   function missingIn(ours: string, from: string): string[] {
     const places = spansOf(from);
     const used = new Set<string>();

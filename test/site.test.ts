@@ -15,7 +15,7 @@ const { exports } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"))
 let pages: readonly Page[];
 let operations: readonly string[];
 
-// The pages as `npm run docs` gives them to VitePress, which takes longer than a test should.
+// The pages as `npm run docs` passes them to VitePress, which would take too long for a test.
 beforeAll(async () => {
   await ensureBuild();
   const openApi = await readOpenApi();
@@ -78,7 +78,7 @@ function linksOf(text: string): { target: string; anchor: string | undefined }[]
   }));
 }
 
-/** What a link can name after the #: the id that a heading gives itself, or its words. */
+/** The valid link targets after the #: the explicit id of a heading, or its words. */
 function anchorsOf(text: string): Set<string> {
   const headings = [...withoutCode(text).matchAll(/^#+ (?<words>.+?)(?: \{#(?<id>\w+)\})?$/gm)];
   return new Set(headings.map(({ groups }) => groups?.id ?? slugOf(groups?.words ?? "")));

@@ -17,8 +17,8 @@ type Step = { readonly kind: "say" | "onto" | "leaf" | "label" | "unlabel" | "na
 const kind = fc.constantFrom<Step["kind"]>("say", "say", "say", "onto", "leaf", "label", "unlabel", "name", "mark");
 const steps = fc.array(fc.record({ kind, at: fc.nat({ max: 50 }) }), { minLength: 1, maxLength: 30 });
 
-// The server reads the whole log, and the studio only what is new; both must come to the same tree.
-test("a tree that grew with the entries is the tree that the server would read, whatever they are", async () => {
+// The server reads the whole log, the studio only new entries; both must produce the same tree.
+test("a tree updated with new entries equals the tree that the server would read, for any entries", async () => {
   await fc.assert(
     fc.asyncProperty(steps, steps, async (before, after) => {
       const store = openMemoryStore();
@@ -36,13 +36,13 @@ test("a tree that grew with the entries is the tree that the server would read, 
   );
 });
 
-test("a pruned branch makes the tree be read anew", () => {
+test("a pruned branch makes the tree be read again", () => {
   const tree: TreeView = { leafId: null, version: 0, nodes: [], activePath: [] };
   const stamp = { id: "p", parentId: null, seq: 0, timestamp: "2026-01-01T00:00:00.000Z" };
   expect(growTree(tree, [{ type: "prune", targetId: "a", ...stamp }], [])).toBe(null);
 });
 
-test("an entry about one that a folded tree leaves out makes the tree be read anew", () => {
+test("an entry that refers to a node hidden by folding makes the tree be read again", () => {
   const tree: TreeView = { leafId: "leaf", version: 0, nodes: [], activePath: [] };
   const stamp = { id: "n", parentId: "left-out", seq: 0, timestamp: "2026-01-01T00:00:00.000Z" };
   for (const entry of [

@@ -15,7 +15,7 @@ interface Allowed {
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const read = (path: string) => readFileSync(join(root, path), "utf8");
 
-/** Pages that use the words of others on purpose: they explain or map them, or keep what was written under them. */
+/** Pages that use the words of others on purpose: they explain or map them, or describe what was stored under them. */
 const othersWords = /^(?:CHANGELOG\.md|docs\/(?:glossary\.md|from-.*|formats\/.*|guides\/with-.*))$/;
 const pages = ["README.md", "CONTRIBUTING.md", "SECURITY.md", ...pagesIn("docs")].filter(
   (page) => !othersWords.test(page),
@@ -27,7 +27,7 @@ const prose = ["README.md", "CONTRIBUTING.md", "SECURITY.md", ...pagesIn("docs")
 );
 const avoided = avoidedWords(read("docs/glossary.md"));
 
-/** Words of the third column that are ordinary words in every name and heading; the row says what they must not replace. */
+/** Words of the third column that are ordinary words in names and headings; the row says what they must not replace. */
 const ordinary: readonly Allowed[] = [
   {
     words: [

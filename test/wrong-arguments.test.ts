@@ -13,7 +13,7 @@ import { removeAll } from "./remove-tree.ts";
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const run = promisify(execFile);
 
-/** Names that are called by a framework or by other code of the package, which give them what they need. */
+/** Functions that only a framework or other code of the package calls. */
 const notForCallers = new Set([
   // Made by the middleware, Nest or createClient; a caller gets them, and does not make them.
   ...["RequestSession", "SessionHealthIndicator", "SessionMiddleware", "SessionModule"],

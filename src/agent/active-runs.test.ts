@@ -23,7 +23,7 @@ describe("draining the runs of a process", () => {
     expect(await drainRuns()).toEqual({ finished: [], abandoned: [] });
   });
 
-  test("lets go of what does not, so that it can be resumed where it stopped", async () => {
+  test("abandons runs that do not finish, so that they can be resumed where they stopped", async () => {
     const store = openMemoryStore();
     const ran: string[] = [];
     const hang = toolOf("hang", () => new Promise(() => {}));

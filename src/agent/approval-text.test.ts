@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { callParts, reachText, shownText } from "./approval-text.ts";
 import type { JsonValue } from "../internal/json.ts";
 
-test("takes a call apart, and leaves out none of its arguments", () => {
+test("splits a call into parts without losing an argument", () => {
   expect(callParts({ arguments: { command: "ls" } })).toEqual({ kind: "command", text: "ls", path: null, rest: null });
   expect(callParts({ arguments: { command: "cat", stdin: "x", path: "p", code: "c" } })).toMatchObject({
     kind: "command",
@@ -59,7 +59,7 @@ test("shows no text with anything in it that is not seen", () => {
   );
 });
 
-test("says in words where a call acts and what it can reach", () => {
+test("describes where a call acts and what it can reach", () => {
   const reach = { directory: "/w", isolated: false, network: true };
   expect(reachText({ effects: "commands", reach })).toBe("in /w (not isolated, network)");
   expect(reachText({ effects: "commands", reach: { directory: null, isolated: true, network: false } })).toBe(

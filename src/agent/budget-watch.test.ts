@@ -53,7 +53,7 @@ describe("a budget", () => {
     expect(next.text()).toBe("Going on.");
   });
 
-  test("tells its handler once, at the first crossing, of all that was spent", async () => {
+  test("calls its handler once, when the budget is first exceeded, with everything that was spent", async () => {
     const told: Spending[] = [];
     const onBudget = (spent: Spending) => {
       told.push(spent);
@@ -66,7 +66,7 @@ describe("a budget", () => {
     expect(session.text()).toBe("Done.");
   });
 
-  test("goes on when the handler says nothing, and stops when it says stop", async () => {
+  test("continues if the handler returns nothing, and stops if it returns stop", async () => {
     expect(await spend({ budget: { cost: 1.5 }, onBudget: () => undefined })).toMatchObject({
       rounds: 3,
       truncated: false,
@@ -77,7 +77,7 @@ describe("a budget", () => {
     });
   });
 
-  test("is not crossed by what it allows, exactly", async () => {
+  test("is not exceeded by spending exactly the limit", async () => {
     expect(await spend({ budget: { totalTokens: 300, cost: 3 } })).toMatchObject({ rounds: 3, truncated: false });
   });
 
@@ -124,7 +124,7 @@ describe("a budget over the lineage", () => {
     const merged = first.fork().merge(first.fork());
     const second = await runSessionLoop(merged, someAgent(), { model: spending("Two.") });
     const third = await runSessionCompress(second, someAgent(), { model: spending("In short.") });
-    // Forks are known to whoever ran them only, so that a merge of two of them is where the way back ends.
+    // Only the process that ran forks knows them, so a merge of two forks is where the known lineage ends.
     expect(sessionRegistry.get(merged.id)).toBe(merged);
     const told: Spending[] = [];
     const onBudget = (spent: Spending) => {
@@ -142,7 +142,7 @@ describe("a budget over the lineage", () => {
     expect(told.at(-1)).toEqual({ usage: usage(270, 30), cost: 3 });
   });
 
-  test("that was spent before asks nothing more, and says so", async () => {
+  test("that was exceeded before the run sends no request and says so", async () => {
     const first = await runSessionLoop(asking("One?"), someAgent(), { model: spending("One.") });
     const model = spending("Two.");
     const told: Spending[] = [];
@@ -162,7 +162,7 @@ describe("a budget over the lineage", () => {
     expect(shortly(session.transcript)).toEqual(["user: One?", "assistant: One.", "user: And?"]);
   });
 
-  test("counts what a session that nobody ran brings along, and nothing of a run that was not registered", async () => {
+  test("counts the usage of a session that no run produced, and not of an unregistered run", async () => {
     const resumed = Session.of(Transcript.of([userRow("Hi.")]), { usage: usage(500), cost: 5 });
     const told: Spending[] = [];
     const onBudget = (spent: Spending) => {

@@ -18,7 +18,7 @@ const executor = { complete: () => Promise.reject(new Error("Nobody asks.")) };
 
 registerBuiltInTools([toolOf("built_in_sample"), toolOf("built_in_other")]);
 
-/** Options that JavaScript lets through, whatever the types say. */
+/** Options that JavaScript accepts, whatever the types say. */
 const anyOptions = (options: object): LoopOptions => options as LoopOptions;
 
 const WRONG: Readonly<Record<string, { options: object | undefined; code: string; says: RegExp }>> = {
@@ -130,7 +130,7 @@ describe("a compress throws at the call, and makes nothing, for", () => {
     await refused((options) => runSessionCompress(user, agent, options), wrong);
   });
 
-  test("an agent that is no session, or an instruction that says nothing", async () => {
+  test("an agent that is not a session, or an empty instruction", async () => {
     const wrong = { options: { model }, code: "INVALID_OPTION", says: /not a session|instruction/ };
     await refused((options) => runSessionCompress(user, null as unknown as Session, options), wrong);
     await refused((options) => runSessionCompress(user, agent, { ...options, instruction: " " }), wrong);
@@ -159,7 +159,7 @@ describe("built-in tools", () => {
     expect(await offered({ builtInTools: false })).toBeUndefined();
   });
 
-  test("that a loop leaves out may be replaced by tools of its own", async () => {
+  test("that a loop does not offer can be replaced by its own tools", async () => {
     const own = toolOf("built_in_sample");
     expect(await offered({ tools: [own], builtInTools: ["built_in_other"] })).toEqual([
       "built_in_other",

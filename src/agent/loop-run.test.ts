@@ -50,7 +50,7 @@ describe("inside a tool", () => {
     expect(shortly(session.transcript).at(-1)).toBe("assistant: Done.");
   });
 
-  test("awaiting one's own run is refused at once, in every way of awaiting it", async () => {
+  test("a run that awaits itself is refused immediately, in every way of awaiting it", async () => {
     const codes: string[] = [];
     const run = runWith(async (self) => {
       codes.push(await codeOf(self));
@@ -99,7 +99,7 @@ describe("inside a tool", () => {
     expect(codes).toEqual(["DEADLOCK", "DEADLOCK"]);
   });
 
-  test("awaiting it is fine for what a tool leaves behind when it has answered", async () => {
+  test("code that a tool leaves running after its result can await the run", async () => {
     const { pass, open } = gate();
     let later: Promise<string> | null = null;
     const run = runWith((self) => {
@@ -119,7 +119,7 @@ describe("inside a tool", () => {
 });
 
 describe("a sub-agent inside a tool", () => {
-  test("works in the same sandbox, with events of its own", async () => {
+  test("uses the same sandbox, and has its own events", async () => {
     const backend = new CountedBackend();
     const user = asking().to(backend.name);
     const write = toolOf("write", async (_args, context) =>
@@ -152,7 +152,7 @@ describe("a sub-agent inside a tool", () => {
     expect(backend.opens).toBe(1);
   });
 
-  test("that goes on from context.session does not run the call that started it again", async () => {
+  test("that continues from context.session does not repeat the call that started it", async () => {
     let started = 0;
     const delegate: Tool = toolOf("delegate", async (_args, context) => {
       started += 1;
@@ -178,7 +178,7 @@ describe("a sub-agent inside a tool", () => {
 });
 
 describe("the sandbox of a run", () => {
-  test("is let go of when the run fails, and stays with whoever else has it", async () => {
+  test("is released when the run fails, and stays with other holders", async () => {
     const backend = new CountedBackend();
     await using user = asking().to(backend.name);
     await user.requireSandbox();

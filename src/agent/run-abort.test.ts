@@ -21,7 +21,7 @@ import type { SessionRun } from "./session-run.ts";
 
 const never = () => new Promise<never>(() => {});
 
-/** The run was aborted, and what it said can be gone on from. */
+/** The run was aborted, and its messages can be continued. */
 async function aborted(run: SessionRun, cause: unknown): Promise<void> {
   await expect(run.synchronize()).rejects.toMatchObject({
     code: "ABORTED",
@@ -33,7 +33,7 @@ async function aborted(run: SessionRun, cause: unknown): Promise<void> {
   expect(next.text()).toBe("Going on.");
 }
 
-describe("an abort ends a run at once", () => {
+describe("an abort ends a run immediately", () => {
   test("during an answer, of which the text so far is kept", async () => {
     const model = scripted([
       async function* () {
@@ -105,7 +105,7 @@ describe("an abort ends a run at once", () => {
     }
   });
 
-  test("during a tool that never answers, whose signal says so", async () => {
+  test("during a tool that never returns, whose signal is aborted", async () => {
     let signal: AbortSignal | undefined;
     const hang = toolOf("hang", (_args, context) => {
       signal = context.signal;
@@ -122,7 +122,7 @@ describe("an abort ends a run at once", () => {
     expect(shortly(run.transcript)).toEqual(["user: Do it.", "assistant: [hang]"]);
   });
 
-  test("during a tool with a limit of its own", async () => {
+  test("during a tool with its own time limit", async () => {
     const hang = toolOf("hang", never, { timeoutMs: 1_000_000 });
     const run = runSessionLoop(asking(), someAgent(), {
       model: scripted([calling(callOf("a", "hang"))]),
@@ -151,7 +151,7 @@ describe("an abort ends a run at once", () => {
     expect(shortly(run.transcript)).toEqual(["user: Do it.", "assistant: [slow]"]);
   });
 
-  test("between the calls of a round: what has not started does not start", async () => {
+  test("between the calls of a round: calls that have not started do not start", async () => {
     const ran: string[] = [];
     const first = toolOf("first", () => {
       ran.push("first");
@@ -214,7 +214,7 @@ describe("a caller's signal", () => {
     expect(listeners()).toBe(0);
     await settled();
     expect(messages).toEqual([]);
-    // The signal still works for who comes later.
+    // The signal still works for later listeners.
     const last = runSessionLoop(asking(), someAgent(), { model: modelOf(never), signal: controller.signal });
     await nextEvent(last, "round-started");
     controller.abort("late");

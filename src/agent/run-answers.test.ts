@@ -35,7 +35,7 @@ import type { Tool } from "./tools/tool.ts";
 const YES = { approved: true } as const;
 const NO = { approved: false, reason: "No." } as const;
 
-/** An answer as another process puts it on record. */
+/** An answer as another process records it. */
 function answerTo({ question, callId }: Approval, runId: string, decision: typeof YES | typeof NO): EntryDraft {
   return { type: "approval", id: answerIdOf(question), runId, callId, question, decision };
 }
@@ -51,7 +51,7 @@ function paying(store: SessionStore, extras: Partial<Tool> = {}): { run: Session
 }
 
 describe("a question of a kept run", () => {
-  test("is an entry under its own id that says what is asked, and its answer names it", async () => {
+  test("is an entry with its own id and the call's details, and its answer refers to it", async () => {
     const store = openMemoryStore();
     const { run } = paying(store);
     const { approval } = await nextEvent(run, "approval-required");
@@ -63,7 +63,7 @@ describe("a question of a kept run", () => {
     expect(answers).toMatchObject({ id: answerIdOf(question), runId: run.runId, callId, question, decision: YES });
   });
 
-  test("takes the first answer, wherever it comes from, and refuses another", async () => {
+  test("accepts the first answer, from any process, and refuses another", async () => {
     const store = openMemoryStore();
     const { run, paid } = paying(store);
     const { approval } = await nextEvent(run, "approval-required");
@@ -91,7 +91,7 @@ describe("a question of a kept run", () => {
     expect(types.filter((type) => type === "approval")).toHaveLength(2);
   });
 
-  test("that was answered while nobody had the run is not put to anyone by a resume", async () => {
+  test("that was answered while no process held the run is not asked again by a resume", async () => {
     const store = openMemoryStore();
     const { run } = paying(store);
     const { approval } = await nextEvent(run, "approval-required");
@@ -182,7 +182,7 @@ describe.each(Object.entries(pairs))("a run in a store of %s, hears from others"
     expect([end, (await others.head(run.id))?.openRuns]).toMatchObject([{ phase: "cancelled" }, []]);
   });
 
-  test("what they want to say, once each, and not what is for another run", async () => {
+  test("their input, once for each entry, and nothing meant for another run", async () => {
     const [store, others] = await open();
     const [waits, asked] = [gate(), gate()];
     const answers = [asked.pass.then(() => calling(callOf("1", "look"))), Promise.resolve(saying("Done."))];
@@ -206,7 +206,7 @@ describe.each(Object.entries(pairs))("a run in a store of %s, hears from others"
     ]);
   });
 
-  test("at once what this process has appended and says so", async () => {
+  test("immediately what this process has appended", async () => {
     const [store] = await open();
     const { run } = paying(store);
     const { approval } = await nextEvent(run, "approval-required");
@@ -217,7 +217,7 @@ describe.each(Object.entries(pairs))("a run in a store of %s, hears from others"
   });
 });
 
-test("a run that is short never asks what others said, and one that ended asks no more", async () => {
+test("a short run never reads others' input, and a run that ended stops reading", async () => {
   const directory = await mkdtemp(join(tmpdir(), "skein-ears-"));
   onTestFinished(() => rm(directory, { recursive: true, force: true }));
   await using store = await openSqliteStore({ path: join(directory, "skein.db") });

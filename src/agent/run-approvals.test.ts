@@ -37,7 +37,7 @@ describe("a call that needs approval", () => {
     },
   );
 
-  test("waits for a person, who sees its checked arguments, and runs when it is approved", async () => {
+  test("waits for a person, who sees its validated arguments, and runs when it is approved", async () => {
     const ran: unknown[] = [];
     const pay = defineTool({
       name: "pay",
@@ -69,7 +69,7 @@ describe("a call that needs approval", () => {
     expect(run.pendingApprovals).toEqual([]);
   });
 
-  test("is asked about at once with the others of its answer, each of which says how many follow", async () => {
+  test("is asked together with the others of its answer, each with the number of those that follow", async () => {
     const [pay, look] = [toolOf("pay", () => "paid", asks), toolOf("look", () => "seen")];
     const run = runOf([callOf("1", "pay"), callOf("2", "look"), callOf("3", "pay"), callOf("4", "pay")], [pay, look]);
     await nextEvent(run, "approval-required", ({ approval }) => approval.callId === "4");
@@ -81,7 +81,7 @@ describe("a call that needs approval", () => {
     run.abort();
   });
 
-  test("that is denied does not run, and the model hears why", async () => {
+  test("that is denied does not run, and the model gets the reason", async () => {
     const ran: unknown[] = [];
     const pay = toolOf("pay", (args) => ran.push(args), asks);
     const run = runOf([callOf("1", "pay"), callOf("2", "pay")], [pay]);
@@ -100,7 +100,7 @@ describe("a call that needs approval", () => {
     expect(session.text()).toBe("Done.");
   });
 
-  test("is one of several that are asked about at once, and decided in any order", async () => {
+  test("is one of several that are asked at the same time, and answered in any order", async () => {
     const order: string[] = [];
     const pay = toolOf("pay", (_args, { callId }) => order.push(callId), asks);
     const run = runOf(
@@ -118,7 +118,7 @@ describe("a call that needs approval", () => {
     expect(resultsOf(session.transcript)).toEqual([1, { ok: false, error_kind: "denied", message: "No." }, 2]);
   });
 
-  test("holds back the calls after it until there is a word on it, and not those before it", async () => {
+  test("delays the calls after it until it is answered, and not those before it", async () => {
     const ran: string[] = [];
     const step = (name: string, extras: Partial<Tool> = {}): Tool => toolOf(name, () => ran.push(name), extras);
     const run = runOf(
@@ -133,7 +133,7 @@ describe("a call that needs approval", () => {
     expect(ran).toEqual(["before", "pay", "after"]);
   });
 
-  test("is not approved by a word on another, nor twice, nor after the end", async () => {
+  test("is not approved by an answer to another question, nor twice, nor after the end", async () => {
     const run = runOf([callOf("1", "pay"), callOf("2", "pay")], [toolOf("pay", () => "paid", asks)]);
     await nextEvent(run, "approval-required", ({ approval }) => approval.callId === "2");
     await expect(run.approve("nobody")).rejects.toMatchObject({ code: "INVALID_OPTION", message: /"nobody"/ });
@@ -146,7 +146,7 @@ describe("a call that needs approval", () => {
     await expect(run.approve("2")).rejects.toMatchObject({ code: "RUN_ENDED" });
   });
 
-  test("does not hold up an abort, and waits for nobody afterwards", async () => {
+  test("does not delay an abort, and nothing waits afterwards", async () => {
     const run = runOf([callOf("1", "pay")], [toolOf("pay", () => "paid", asks)]);
     await nextEvent(run, "approval-required");
     run.abort("no time");

@@ -90,7 +90,7 @@ describe("the events of a run", () => {
   });
 });
 
-describe("a listener that fails is reported, and the run goes on, when it", () => {
+describe("a listener that fails is reported, and the run continues, if it", () => {
   const hostile = Object.create(null);
   test.each<[string, (event: RunEvent) => void, RegExp]>([
     [

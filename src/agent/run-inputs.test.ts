@@ -24,8 +24,8 @@ import type { SessionRun } from "./session-run.ts";
 
 const looking = (id = "a") => calling(callOf(id, "look"));
 
-describe("what people say while a run goes on", () => {
-  test("as steer is said before the model's next turn, and as followUp when it would stop", async () => {
+describe("input of users during a run", () => {
+  test("is delivered as steer before the model's next turn, and as followUp when it would stop", async () => {
     const model = scripted([looking(), "Would stop.", "Stops."]);
     const look = toolOf("look", async () => {
       await run.followUp("And then?");
@@ -56,7 +56,7 @@ describe("what people say while a run goes on", () => {
     expect(model.requests[0]?.messages.map(inShort)).toEqual(["system: Be brief.", "user: Do it.", "user: In parts."]);
   });
 
-  test("carries the id of its entry, and is a copy of what was given", async () => {
+  test("keeps the id of its entry, and is a copy of the given content", async () => {
     const part = { type: "text" as const, text: "before" };
     const run = runSessionLoop(asking(), someAgent(), { model: scripted(["Done."]) });
     const said = run.steer([part]);
@@ -67,7 +67,7 @@ describe("what people say while a run goes on", () => {
     expect(message?.metadata?.[QUEUED_KEY]).toEqual(expect.any(String));
   });
 
-  test("is refused when it is no content, and the run goes on", async () => {
+  test("is refused if it is not valid content, and the run continues", async () => {
     const run = runSessionLoop(asking(), someAgent(), { model: scripted(["Done."]) });
     await expect(run.steer(7 as unknown as string)).rejects.toMatchObject({ code: "INVALID_ENTRY" });
     await expect(run.followUp([{ type: "video" } as never])).rejects.toMatchObject({ code: "INVALID_ENTRY" });
@@ -121,7 +121,7 @@ describe("what people say while a run goes on", () => {
     expect(session.lineage.extras).toEqual([["loop.truncated", true]]);
   });
 
-  test("is refused when the run fails before it could be said", async () => {
+  test("is refused if the run fails before it is delivered", async () => {
     const { pass, open } = gate();
     const run = runSessionLoop(asking(), someAgent(), {
       model: modelOf(async () => {
@@ -177,7 +177,7 @@ test.each([
 );
 
 test.for(["steer", "followUp"] as const)(
-  "what another process puts on record as %s after the last answer, before the end, is answered by the run",
+  "a %s that another process records after the last answer and before the end is answered by the run",
   async (kind) => {
     const store = openMemoryStore();
     let said = 0;
@@ -201,7 +201,7 @@ test.for(["steer", "followUp"] as const)(
   },
 );
 
-test("what is put on record for a run that was cut short, before its end, is there for the next one", async () => {
+test("input recorded for a run that was cut short, before its end, is kept for the next run", async () => {
   const store = openMemoryStore();
   let said = false;
   const isEnd = (draft: EntryDraft): boolean => draft.type === "run" && draft.phase === "finished";
@@ -217,7 +217,7 @@ test("what is put on record for a run that was cut short, before its end, is the
   expect((await entriesOf(store, run.id)).at(-1)).toMatchObject({ phase: "finished", truncated: true });
 });
 
-test("a run that streams nothing but a finish still hears what is said", async () => {
+test("a run whose model streams nothing but a finish still receives input", async () => {
   const model = streamOf(async function* () {
     yield { type: "finish", stopReason: "stop", reply: { role: "assistant", content: "Hm.", stopReason: "stop" } };
   });

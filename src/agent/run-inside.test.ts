@@ -5,19 +5,19 @@ import { isInside, runInside } from "./run-inside.ts";
 const run = { name: "a run" };
 const other = { name: "another" };
 
-/** Each test has code of its own, as it is remembered how code answers. */
+/** Each test uses a separate function, because its behaviour is remembered. */
 function newCode(): object {
   return {};
 }
 
-test("knows code that a run waits for, however often it answers at once", () => {
+test("detects code that a run waits for, also if it always returns synchronously", () => {
   const code = newCode();
   for (let times = 0; times < 3; times++) expect(runInside(run, () => isInside(run), code)).toBe(true);
   expect(isInside(run)).toBe(false);
   expect(runInside(run, () => isInside(other), code)).toBe(false);
 });
 
-test("follows code through what it waits for, until it has answered", async () => {
+test("follows code across await, until it has returned", async () => {
   const seen: boolean[] = [];
   let left: Promise<void> = Promise.resolve();
   const work = async (): Promise<void> => {
@@ -27,7 +27,7 @@ test("follows code through what it waits for, until it has answered", async () =
   };
   await runInside(run, work);
   await left;
-  // While code of another run is followed, so is what was left behind.
+  // While code of another run is followed, code that was left running is followed, too.
   let end = (): void => {};
   const following = runInside(other, () => new Promise<void>((resolve) => (end = resolve)));
   await runInside(run, work);
@@ -37,7 +37,7 @@ test("follows code through what it waits for, until it has answered", async () =
   expect(seen).toEqual([true, false, true, false]);
 });
 
-test("follows code again that has answered at once and then no longer does, from the second time on", async () => {
+test("follows a function again from its second asynchronous call on, after it was synchronous", async () => {
   const code = newCode();
   const late = async (): Promise<boolean> => {
     expect(isInside(run)).toBe(true);
@@ -77,7 +77,7 @@ test("keeps what runs at the same time apart, also when one ends before the othe
   expect({ short, long }).toEqual({ short: [true, false], long: [false, true] });
 });
 
-test("lets code fail, at once or later, and is not inside of anything then", async () => {
+test("lets code fail, synchronously or later, and is not inside anything then", async () => {
   const code = newCode();
   const fail = (): never => {
     throw new Error("It failed.");

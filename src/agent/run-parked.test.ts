@@ -51,7 +51,7 @@ function answerTo({ question, callId }: Approval, runId: string, decision: { app
 interface Paying {
   readonly run: SessionRun;
   readonly paid: string[];
-  /** Goes on with what the place says; in a box, since a run can be awaited. */
+  /** Continues with the recorded placement; wrapped in an object, because a run can be awaited. */
   resume(options?: Partial<LoopOptions>): Promise<{ readonly on: SessionRun }>;
 }
 
@@ -83,7 +83,7 @@ async function questionsOf(run: SessionRun): Promise<readonly Approval[]> {
 }
 
 describe("a run that waits for a word longer than it may", () => {
-  test("parks: whoever awaits it has what was said, and the session is nobody's", async () => {
+  test("parks: whoever awaits it gets the messages, and no process holds the session", async () => {
     const store = openMemoryStore();
     const { run, paid } = paying(store);
     const session = await run;
@@ -102,7 +102,7 @@ describe("a run that waits for a word longer than it may", () => {
     await expect(run.steer("More.")).rejects.toMatchObject({ code: "RUN_ENDED" });
   });
 
-  test("goes on under its id where it was once all has an answer, and no call runs twice", async () => {
+  test("continues under its id where it stopped once all questions are answered, and runs no call twice", async () => {
     const store = openMemoryStore();
     const { run, paid, resume } = paying(store);
     const [one, two] = (await questionsOf(run)) as [Approval, Approval];
@@ -137,7 +137,7 @@ describe("a run that waits for a word longer than it may", () => {
     expect((await store.head(run.id))?.openRuns[0]).not.toHaveProperty("expiresAt");
   });
 
-  test("counts what nobody answered in time as denied, and puts that on record", async () => {
+  test("counts an expired question as denied, and records that", async () => {
     const store = openMemoryStore();
     const { run, paid, resume } = paying(store, { park: { afterMs: 0, expireMs: 1 } });
     const [one] = (await questionsOf(run)) as [Approval];
@@ -156,7 +156,7 @@ describe("a run that waits for a word longer than it may", () => {
   test("does not park when the answer comes at the same moment", async () => {
     const store = openMemoryStore();
     const answered: string[] = [];
-    // The answers are there by the time that the run would put on record that it has none.
+    // The answers are already there when the run would record that it has none.
     const busy = actingBefore(store, isParked, async (sessionId, draft) => {
       if (answered.length === 2) return;
       const { questions, runId } = draft as Extract<EntryDraft, { type: "run_parked" }>;
@@ -170,7 +170,7 @@ describe("a run that waits for a word longer than it may", () => {
     expect((await entriesOf(store, run.id)).some(({ type }) => type === "run_parked")).toBe(false);
   });
 
-  test("takes an answer that is given to it while it parks, and whoever goes on has it", async () => {
+  test("accepts an answer that is given while it parks, and the process that continues has it", async () => {
     const store = openMemoryStore();
     let answer: Promise<void> | null = null;
     const parking = actingBefore(store, isParked, async () => {
@@ -187,7 +187,7 @@ describe("a run that waits for a word longer than it may", () => {
     expect(resultsOf((await on).transcript)).toEqual(["seen", "paid 1", "paid 2"]);
   });
 
-  test("is cancelled by an abort that comes while it is put on record that it parks", async () => {
+  test("is cancelled by an abort that comes while parking is being recorded", async () => {
     const store = openMemoryStore();
     const parking = actingBefore(store, isParked, async () => run.abort());
     const { run, paid } = paying(parking);
@@ -198,7 +198,7 @@ describe("a run that waits for a word longer than it may", () => {
     expect(last).toMatchObject([{ type: "run_parked" }, { type: "run", phase: "cancelled" }]);
   });
 
-  test("stays in a file without an end, and goes on there", async () => {
+  test("leaves a file without an end, and continues there", async () => {
     const path = join(await makeDirectory(), "run.jsonl");
     const { run, resume } = paying(path);
     const questions = await questionsOf(run);
@@ -228,7 +228,7 @@ describe("a run does not park", () => {
     expect(run.status).toBe("finished");
   };
 
-  test("where it is told not to", async () => {
+  test("if it is told not to", async () => {
     const { run } = paying(openMemoryStore(), { park: false });
     await waits(run);
   });
@@ -260,7 +260,7 @@ describe("a run does not park", () => {
   });
 });
 
-test("a parked run whose tools act on this machine says on which, and its files are left to whoever goes on", async () => {
+test("a parked run whose tools act on this machine records the machine, and keeps its files for the process that continues", async () => {
   const directory = await makeDirectory();
   const store = openMemoryStore();
   const act = toolOf("look", async (_args, context) => {
@@ -287,7 +287,7 @@ test("a parked run whose tools act on this machine says on which, and its files 
 });
 
 describe("the deadline of a run", () => {
-  test("stops it, and its end says so", async () => {
+  test("stops it, and its end records that", async () => {
     const store = openMemoryStore();
     const deadline = new Date(Date.now() + 50).toISOString();
     const { run } = paying(store, { park: false, deadline });

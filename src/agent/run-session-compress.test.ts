@@ -55,7 +55,7 @@ describe("a compress", () => {
     });
   });
 
-  test("makes the answer the only row of a new session, which says what it is and what it cost", async () => {
+  test("returns a new session with the answer as its only row, with its lineage and cost", async () => {
     const [user, agent] = [talk(), someAgent()];
     const before = structuredClone([user.transcript.rows, user.lineage, agent.transcript.rows]);
     const session = await runSessionCompress(user, agent, {
@@ -87,7 +87,7 @@ describe("a compress", () => {
     });
   });
 
-  test("shares the sandbox, and lets go of it when it fails", async () => {
+  test("shares the sandbox, and releases it when it fails", async () => {
     const backend = new CountedBackend();
     const user = asking().to(backend.name);
     const sandbox = await user.requireSandbox();
@@ -124,7 +124,7 @@ describe("a compress", () => {
     expect(await store.count()).toBe(0);
   });
 
-  test("fails for an answer that is none as the loop does", async () => {
+  test("fails for an invalid answer like the loop", async () => {
     for (const reply of [null, { role: "user", content: "x" }]) {
       const model = modelOf(async () => reply as unknown as ModelReply);
       await expect(runSessionCompress(talk(), someAgent(), { model })).rejects.toMatchObject({
@@ -134,7 +134,7 @@ describe("a compress", () => {
     }
   });
 
-  test("tells of what happens", async () => {
+  test("emits events", async () => {
     const heard: RunEvent[] = [];
     const reply = saying("In short.", { usage: usage(9, 1), cost: 2 });
     const session = await runSessionCompress(talk(), someAgent(), {

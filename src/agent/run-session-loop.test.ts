@@ -24,7 +24,7 @@ const looking = (id = "a"): ModelReply => calling(callOf(id, "look"));
 const asked = (request: ModelRequest | undefined) => request?.messages.map(inShort);
 
 describe("a request", () => {
-  test("is the agent's rows, then the user's, then what was said so far", async () => {
+  test("is the agent's rows, then the user's, then the messages so far", async () => {
     const agent = Session.of(Transcript.of([systemRow("Be brief."), userRow("An example?"), assistantRow([], "Yes.")]));
     const model = scripted([looking(), "Done."]);
     await runSessionLoop(asking("Hello."), agent, { model, tools: [look] });
@@ -59,7 +59,7 @@ describe("a request", () => {
     expect(model.requests.map((request) => request.toolChoice)).toEqual([toolChoice, later]);
   });
 
-  test("is acceptable to every provider, whatever the user's rows are like", async () => {
+  test("is acceptable to every provider, with any rows of the user", async () => {
     const user = Session.of(
       Transcript.of([
         userRow("One?"),
@@ -75,7 +75,7 @@ describe("a request", () => {
     expect(roles).toEqual(["system", "user", "assistant", "tool", "user"]);
   });
 
-  test("does not change when the run goes on", async () => {
+  test("does not change while the run continues", async () => {
     const model = scripted([looking(), "Done."]);
     await runSessionLoop(asking(), someAgent(), { model, tools: [look] });
     expect(asked(model.requests[0])).toEqual(["system: Be brief.", "user: Do it."]);
@@ -83,7 +83,7 @@ describe("a request", () => {
 });
 
 describe("the output", () => {
-  test("starts with the user's rows, goes on with answers and results, and does not copy the instructions", async () => {
+  test("starts with the user's rows, continues with answers and results, and does not copy the instructions", async () => {
     const user = Session.of(Transcript.of([userRow("One?"), assistantRow([], "One."), userRow("Two?")]));
     const agent = someAgent();
     const session = await runSessionLoop(user, agent, { model: scripted([looking(), "Two."]), tools: [look] });
@@ -130,7 +130,7 @@ describe("the output", () => {
     expect([silent.usage, silent.cost]).toEqual([null, null]);
   });
 
-  test("names the agent on its answers, and nobody where none is named", async () => {
+  test("records the agent's name on its answers, and none for an agent without a name", async () => {
     const replies = (): ModelReply[] => [looking(), saying("Done.")];
     const authors = async (agentName?: string) => {
       const named = agentName === undefined ? {} : { agentName };
@@ -275,7 +275,7 @@ test("calls that a session ends with, and that nothing is known of, are answered
   expect(model.requests[0]?.messages.map(({ role }) => role)).toEqual(["system", "user", "assistant", "tool", "tool"]);
 });
 
-test("an agent takes a text or content, and options of a run go before its own", async () => {
+test("an agent accepts a text or content, and options of a run override its own", async () => {
   const agent = createAgent({ prompt: "Be brief.", model: scripted(["One.", "Two."]), temperature: 1 });
   const session = await agent.run("Hi.");
   expect(session.lineage.parents).toHaveLength(2);

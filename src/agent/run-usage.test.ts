@@ -39,7 +39,7 @@ async function mergedRuns(store?: SessionStore) {
 const tokensOf = ({ usage: spent }: { readonly usage: { readonly totalTokens: number } | null }): number | undefined =>
   spent?.totalTokens;
 
-describe("what a run over a merged session spent is the same live and later", () => {
+describe("the usage of a run over a merged session is the same live and when it is read later", () => {
   test("in a file: resumed, loaded and in the trailer", async () => {
     const { merge, left, right } = await mergedRuns();
     const path = join(directory, "run.jsonl");
@@ -119,7 +119,7 @@ test("a compress spent what its answer took, though that is no row", async () =>
   expect([tokensOf(short), tokensOf(await loadSession(path))]).toEqual([9, 9]);
 });
 
-test("a fork has spent what was spent in it since, and so has a run there that died", async () => {
+test("a fork has the usage since the fork, and so has a run there whose process died", async () => {
   const store = openMemoryStore();
   const { left } = await mergedRuns(store);
   const lineage = operation("op_fork", "fork", [left.id]);

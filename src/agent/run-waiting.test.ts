@@ -42,8 +42,8 @@ function withResolvers<T>(): { readonly promise: Promise<T>; readonly resolve: (
   return { promise, resolve };
 }
 
-describe("a run that asks while nobody has subscribed to its events", () => {
-  test("parks at once where it is kept, and its answer says so", async () => {
+describe("a run with a question while no one has subscribed to its events", () => {
+  test("parks immediately if it is stored, and its answer says so", async () => {
     const store = openMemoryStore();
     const { run, paid } = paying({ persist: store });
     const answer = await run;
@@ -55,7 +55,7 @@ describe("a run that asks while nobody has subscribed to its events", () => {
     expect((await store.head(run.id))?.openRuns).toMatchObject([{ state: "parked", questions }]);
   });
 
-  test("rejects where it is not kept, and says what to do", async () => {
+  test("rejects if it is not stored, and says what to do", async () => {
     const { run, paid } = paying();
     await expect(run.synchronize()).rejects.toMatchObject({
       code: "APPROVAL_NEEDED",
@@ -86,7 +86,7 @@ describe("a run that asks while nobody has subscribed to its events", () => {
     await answer.closeSandbox();
   });
 
-  test("denies the call of a run inside of a tool, and goes on", async () => {
+  test("denies the call of a run inside a tool, and continues", async () => {
     const store = openMemoryStore();
     const run = outer({ persist: store });
     const answer = await run;
@@ -96,7 +96,7 @@ describe("a run that asks while nobody has subscribed to its events", () => {
   });
 });
 
-describe("a run that asks while someone has subscribed to its events", () => {
+describe("a run with a question while someone has subscribed to its events", () => {
   test.each(["listen", "onEvent", "iterate"])("waits 30 seconds and parks then (%s)", async (how) => {
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
     try {
@@ -150,7 +150,7 @@ describe("a run that asks while someone has subscribed to its events", () => {
 });
 
 describe("a run with park: false", () => {
-  test("waits however long it takes", async () => {
+  test("waits without a time limit", async () => {
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
     try {
       const { run, paid } = paying({ persist: openMemoryStore(), park: false });
@@ -192,7 +192,7 @@ describe("onApproval", () => {
     expect(asked).toMatchObject([{ callId: "1", name: "pay", arguments: { amount: 5 } }]);
   });
 
-  test("is an option of an agent, and its answers are on record", async () => {
+  test("is an option of an agent, and its answers are recorded", async () => {
     const store = openMemoryStore();
     const pay = toolOf("pay", () => "paid", { needsApproval: () => true });
     const model = scripted([calling(callOf("1", "pay")), "Done."]);
@@ -235,7 +235,7 @@ describe("onApproval", () => {
     expect(most).toBe(1);
   });
 
-  test("of the outermost run answers for a run inside of a tool, whatever that one has", async () => {
+  test("of the outermost run answers for a run inside a tool, which may have its own", async () => {
     const asked: string[] = [];
     const noting =
       (name: string): OnApproval =>
@@ -246,7 +246,7 @@ describe("onApproval", () => {
     expect(asked).toEqual(["outer", "alone"]);
   });
 
-  test("that throws fails the run that asked with what it threw, and the call does not run", async () => {
+  test("that throws fails the run that asked with its error, and the call does not run", async () => {
     const store = openMemoryStore();
     const cause = new Error("No terminal.");
     const { run, paid } = paying({ persist: store, onApproval: () => Promise.reject(cause) });
@@ -259,7 +259,7 @@ describe("onApproval", () => {
   });
 
   test.each(["yes", undefined, { approved: "yes" }, { approved: false, reason: 5 }])(
-    "that says %j fails the run, since that is no answer",
+    "that returns %j fails the run, because that is not an answer",
     async (word) => {
       const { run, paid } = paying({ onApproval: () => word as never });
       await expect(run.synchronize()).rejects.toMatchObject({ code: "INVALID_OPTION", message: /onApproval gave/ });
@@ -267,7 +267,7 @@ describe("onApproval", () => {
     },
   );
 
-  test("is one of those who may answer: an answer from elsewhere that comes first counts", async () => {
+  test("can be preceded by an answer from another process", async () => {
     const store = openMemoryStore();
     const asked = withResolvers<Approval>();
     const late = withResolvers<boolean>();
@@ -293,7 +293,7 @@ describe("onApproval", () => {
     expect((await run).status).toBe("parked");
   });
 
-  test("that waits for its own run is told so", async () => {
+  test("that waits for its own run gets an error", async () => {
     const { run } = paying({ onApproval: async () => (await run).status === "finished" });
     await expect(run.synchronize()).rejects.toMatchObject({ code: "DEADLOCK" });
   });
@@ -303,7 +303,7 @@ describe("onApproval", () => {
   });
 });
 
-test("a run that starts from a parked one is refused, since what was asked has no answer", async () => {
+test("a run that starts from a parked one is refused, because the question has no answer", async () => {
   const { run } = paying({ persist: openMemoryStore() });
   const next = runSessionLoop(run, someAgent(), { model: scripted(["Never."]) });
   await expect(next.synchronize()).rejects.toMatchObject({ code: "APPROVAL_NEEDED", message: /is parked/ });

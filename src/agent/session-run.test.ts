@@ -22,7 +22,7 @@ import { runSessionLoop } from "./run-session-loop.ts";
 const failure = new Error("The provider is gone.");
 
 describe("a run", () => {
-  test("has its id, lineage and sandbox at once, before anything is asked", async () => {
+  test("has its id, lineage and sandbox synchronously, before the first request", async () => {
     const backend = new CountedBackend();
     const user = asking().to(backend.name);
     const sandbox = await user.requireSandbox();
@@ -43,7 +43,7 @@ describe("a run", () => {
     expect(run.pending).toBe(false);
   });
 
-  test("gives the same session to everyone who awaits it, in every way and at any time", async () => {
+  test("returns the same session to everyone who awaits it, in every way and at any time", async () => {
     const run = runSessionLoop(asking(), someAgent(), { model: scripted(["Done."]) });
     const [first, second, third] = await Promise.all([run, run.synchronize(), run.then((session) => session)]);
     expect(first).toBeInstanceOf(Session);
@@ -66,7 +66,7 @@ describe("a run", () => {
     expect(shortly(run.transcript)).toEqual(["user: Do it.", "assistant: [look]", "tool: done"]);
   });
 
-  test("that fails causes no unhandled rejection when nobody awaits it", async () => {
+  test("that fails causes no unhandled rejection if no one awaits it", async () => {
     const unhandled: unknown[] = [];
     const listener = (reason: unknown): void => {
       unhandled.push(reason);
@@ -101,7 +101,7 @@ describe("a run", () => {
 });
 
 describe("the events of a run", () => {
-  test("are told from the beginning to every reader, however often and however late", async () => {
+  test("start from the beginning for every reader, however late", async () => {
     const run = runSessionLoop(asking(), someAgent(), { model: scripted(["Done."]) });
     const [early, alsoEarly] = await Promise.all([eventsOf(run), eventsOf(run)]);
     const late = await eventsOf(run);
@@ -116,7 +116,7 @@ describe("the events of a run", () => {
     expect(late).toEqual(early);
   });
 
-  test("stay bounded: a late reader hears how many it missed, and then the last ones in order", async () => {
+  test("are bounded: a late reader gets the number of missed events, and then the last ones in order", async () => {
     const pieces = EVENTS_MAX * 2 + 500;
     const model = modelOf(() => Promise.reject(failure), {
       async *stream() {
@@ -136,7 +136,7 @@ describe("the events of a run", () => {
     expect(kept.at(-1)?.type).toBe("run-finished");
   });
 
-  test("reach a reader that stops for a while, with what it missed named once", async () => {
+  test("reach a reader that pauses, with the number of missed events once", async () => {
     const { pass, open } = gate();
     const pieces = EVENTS_MAX * 2;
     const model = modelOf(() => Promise.reject(failure), {
@@ -221,14 +221,14 @@ describe("a run as input", () => {
   });
 });
 
-test("a thousand runs that overlap all finish, and none of them hears of another", async () => {
+test("a thousand concurrent runs all finish, with separate events", async () => {
   const count = 1000;
   const { pass, open } = gate();
   let asked = 0;
   const model = modelOf(async ({ messages }) => {
     asked += 1;
     if (asked === count) open();
-    // Nobody is answered before everybody has asked, so that all of them overlap.
+    // No answer comes before all requests were sent, so that all runs overlap.
     await pass;
     const last = messages.at(-1);
     return last?.role === "tool"

@@ -20,7 +20,7 @@ import { GEN_AI } from "./telemetry.ts";
 const exporter = new InMemorySpanExporter();
 const provider = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] });
 
-/** What histograms of the meter that is set up were made and told, by name. */
+/** The histograms of the configured meter, by name. */
 const made: string[] = [];
 const recorded: { name: string; value: number; attributes: unknown }[] = [];
 
@@ -113,7 +113,7 @@ describe("the spans of a run", () => {
     expect(models).toContain("scripted-2");
   });
 
-  test("tell nothing of what was said, unless they are asked to", async () => {
+  test("contain no message text, unless they are asked to", async () => {
     const user = asking(SECRET);
     const told = () =>
       JSON.stringify(

@@ -20,7 +20,7 @@ const told = (name: string, ...messages: readonly Message[]): Message[] =>
 const question: Message = { role: "user", content: "Well?" };
 const calls = [{ id: "c1", name: "look", arguments: "{}" }];
 
-describe("what a loop agent is told", () => {
+describe("the messages of an agent with a model", () => {
   test("has its own turns as answers, those of others with their names, and people's as they are", () => {
     const own: Message = { role: "assistant", content: "Yes.", agent: "a", provider: "p", model: "m" };
     expect(
@@ -50,7 +50,7 @@ describe("what a loop agent is told", () => {
     ).toEqual([question]);
   });
 
-  test("keeps pictures of others and drops what they thought", () => {
+  test("contain pictures of others and drop their thinking", () => {
     const image = { type: "image", mediaType: "image/png", data: "AAAA" } as const;
     const content = [{ type: "thinking", text: "hm" }, { type: "text", text: "See:" }, image] as const;
     expect(told("a", { role: "assistant", content, agent: "b" })).toEqual([
@@ -58,13 +58,13 @@ describe("what a loop agent is told", () => {
     ]);
   });
 
-  test("names whoever spoke as an agent in a message of a user", () => {
+  test("name each other speaker in a user message", () => {
     expect(told("a", { role: "user", content: "Hello.", agent: "b" })).toEqual([
       { role: "user", content: "b: Hello." },
     ]);
   });
 
-  test("ends with something to answer, whatever was said last", () => {
+  test("end with a message to answer, whatever came last", () => {
     const own: Message = { role: "assistant", content: "Yes.", agent: "a" };
     const yourTurn = { role: "user", content: YOUR_TURN };
     expect(told("a")).toEqual([yourTurn]);
@@ -72,7 +72,7 @@ describe("what a loop agent is told", () => {
     expect(told("a", { role: "system", content: "Be kind." }).at(-1)).toEqual(yourTurn);
   });
 
-  test("goes on where its tools were interrupted", () => {
+  test("continue where its tools were interrupted", () => {
     const calling: Message = { role: "assistant", content: null, toolCalls: calls, agent: "a" };
     const result: Message = { role: "tool", toolCallId: "c1", name: "look", content: "seen", agent: "a" };
     expect(told("a", question, calling, result).at(-1)).toEqual(result);
@@ -110,7 +110,7 @@ describe("what an agent may see", () => {
     expect(seen(visibleTo("a", all, new RoleIsolation(), hidesLast))).toEqual(["t0"]);
   });
 
-  test("is in the order of the log and nothing else, whatever a filter makes up", () => {
+  test("are in log order and nothing else, whatever a filter invents", () => {
     const forged = { ...(all[0] as GroupItem).turn, turnId: "forged" };
     const inventive = {
       filterForAgent: (turns: readonly SessionTurn[]) => [forged, ...turns].reverse(),

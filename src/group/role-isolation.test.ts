@@ -11,7 +11,7 @@ function turn(turnId: string, metadata: JsonObject): SessionTurn {
 const seenBy = (agent: string, metadata: JsonObject): boolean =>
   new RoleIsolation().filterForAgent([turn("t", metadata)], agent).length === 1;
 
-test("shows a turn to everyone, unless its metadata says otherwise", () => {
+test("shows a turn to everyone, unless its metadata limits that", () => {
   expect(seenBy("a", {})).toBe(true);
   expect(seenBy("a", { visibleTo: null, hiddenFrom: null })).toBe(true);
 });
@@ -28,12 +28,12 @@ test("hides a turn with hiddenFrom from the agents in the list", () => {
   expect(seenBy("a", { hiddenFrom: [] })).toBe(true);
 });
 
-test("asks visibleTo first, whatever hiddenFrom says", () => {
+test("prefers visibleTo to hiddenFrom", () => {
   const metadata = { visibleTo: ["a"], hiddenFrom: ["a"] };
   expect([seenBy("a", metadata), seenBy("b", metadata)]).toEqual([true, false]);
 });
 
-test("takes a text for a list of one, and hides what it cannot read", () => {
+test("treats a string as a list with one name, and hides the turn for invalid values", () => {
   expect([seenBy("a", { visibleTo: "a" }), seenBy("b", { visibleTo: "a" })]).toEqual([true, false]);
   expect([seenBy("a", { hiddenFrom: "a" }), seenBy("b", { hiddenFrom: "a" })]).toEqual([false, true]);
   // A part of a name is not the name.
@@ -43,7 +43,7 @@ test("takes a text for a list of one, and hides what it cannot read", () => {
   }
 });
 
-test("keeps the order and adds nothing, whatever the metadata", () => {
+test("keeps the order and adds nothing, for any metadata", () => {
   const names = fc.constantFrom("a", "b", "c");
   const list = fc.option(fc.array(names), { nil: undefined });
   const metadata = fc.record({ visibleTo: list, hiddenFrom: list });

@@ -76,7 +76,7 @@ test.each([
   expect(await filesBeside(path)).toEqual(["file.lock"]);
 });
 
-test("exactly one of many waiters takes over a stale lock, and the others wait for it", async () => {
+test("exactly one of many waiters takes over a stale lock, and the others wait", async () => {
   for (let round = 0; round < 20; round++) {
     const path = await lockPath();
     await writeFile(path, owner({ token: `t${round}` }));

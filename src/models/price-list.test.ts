@@ -94,7 +94,7 @@ test("a run with a budget in cost is refused before it asks a model without a pr
   await expect(agent.run("hi", { budget: { totalTokens: 9 }, retry: { attempts: 1 } })).rejects.toMatchObject({
     code: "MODEL_FAILED",
   });
-  // A model that tells a cost by itself, or may, is asked.
+  // A model that reports a cost, or may do so, is asked.
   const own = await agent.run("hi", { model: scripted(["ok"]), budget: { cost: 1 } });
   expect(own.text()).toBe("ok");
   registerPrices({ "openai/made-up-model": { input: 1, output: 1 } });

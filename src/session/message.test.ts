@@ -32,7 +32,7 @@ test("addUsage adds every counter, and shows an optional one once a side has it"
   expect(addUsage(NO_USAGE, cached)).toEqual(cached);
 });
 
-test("addUsage of nothing is what was there, and neither side is changed", () => {
+test("addUsage of zero returns the other usage, and changes neither side", () => {
   const spent = usage(1, 2);
   expect(addUsage(spent, undefined)).toBe(spent);
   addUsage(spent, usage(5));

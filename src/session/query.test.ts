@@ -63,7 +63,7 @@ test("a listing goes by the time of the last message, not of the last append", (
   expect(listPosition(log.head)).toEqual({ modifiedAt: timeAt(5), id: "sample" });
 });
 
-test("a row of a listing shows what the log's rules say, and the path where there is one", () => {
+test("a row of a listing follows the log's rules, and has the path if there is one", () => {
   const log = new SampleLog({ userId: "u", cwd: "/a" }).say({ a: user("hello") });
   log.append([{ type: "session_info", name: "n" }]);
   const row = {

@@ -62,7 +62,7 @@ describe("parseSearch", () => {
     expect(() => parseSearch("re:(ab")).toThrow(expect.objectContaining({ cause: expect.any(SyntaxError) }));
   });
 
-  test("takes as many characters as the limit", () => {
+  test("accepts as many characters as the limit", () => {
     expect(shown("x".repeat(SEARCH_CHARACTERS_MAX))).toHaveLength(1);
   });
 });
@@ -80,12 +80,12 @@ describe("findTerm", () => {
     expect(found("order", "none")).toBe(null);
   });
 
-  test("takes a word for a text, never for a pattern", () => {
+  test("treats a word as text, never as a pattern", () => {
     expect(found("a.c", "abc")).toBe(null);
     expect(found("(", "a ( b")).toEqual({ index: 2, length: 1 });
   });
 
-  test("finds a phrase only as it stands", () => {
+  test("finds a phrase only verbatim", () => {
     expect(found('"two words"', "the two words here")).toEqual({ index: 4, length: 9 });
     expect(found('"two words"', "two  words")).toBe(null);
     expect(found('"two words"', "words two")).toBe(null);
@@ -100,7 +100,7 @@ describe("findTerm", () => {
   });
 });
 
-describe("what a search covers", () => {
+describe("the texts that a search covers", () => {
   test("is the id, the name and the cwd of a session", () => {
     expect(headTexts(emptyHead(header()))).toEqual(["sample"]);
     expect(headTexts({ ...emptyHead(header({ cwd: "/home" })), name: "Refund" })).toEqual([
@@ -137,7 +137,7 @@ describe("matchOf", () => {
     expect(matchOf(entry, "a word", { index: 2, length: 4 })).toEqual({ entryId: "e", seq: 7, text: "a word" });
   });
 
-  test("shows what stands around the match, on one line, with dots where it goes on", () => {
+  test("shows the text around the match on one line, with dots at cuts", () => {
     const text = `${"a ".repeat(100)}needle\n\tin${" b".repeat(100)}`;
     expect(snippet(text, "needle")).toMatch(/^…a a .* a needle in b .* b…$/);
     expect(snippet(text, "needle").length).toBeLessThanOrEqual(122);

@@ -15,7 +15,7 @@ async function treeOf(): Promise<SessionTree> {
 const contentsIn = async (tree: SessionTree): Promise<unknown[]> => contentsOf((await tree.buildContext()).messages);
 
 describe("tree.omit, replace and undoEdit", () => {
-  test("change the context from here on, and the log keeps what was said", async () => {
+  test("change the context from here on, and the log keeps the original", async () => {
     const tree = await treeOf();
     const edit = await tree.omit("c", { reason: "a long listing" });
     expect(edit).toMatchObject({ type: "context_edit", targetId: "c", message: null, reason: "a long listing" });
@@ -76,7 +76,7 @@ describe("tree.omit, replace and undoEdit", () => {
     });
   });
 
-  test("go along when a path becomes a session of its own", async () => {
+  test("stay in effect when a path becomes a separate session", async () => {
     const tree = await treeOf();
     await tree.omit("c");
     const copy = await tree.createBranchedSession(tree.leafId as string);
@@ -85,7 +85,7 @@ describe("tree.omit, replace and undoEdit", () => {
 });
 
 describe("tree.previewEdit", () => {
-  test("tells what each request saves, and what the cache loses once", async () => {
+  test("returns what each request saves, and what the cache loses once", async () => {
     const tree = await treeOf();
     const { version } = tree;
     // The call has 2 tokens, its result 1000; then one token of an answer is left.
@@ -97,7 +97,7 @@ describe("tree.previewEdit", () => {
     expect(await tree.previewEdit("c")).toEqual({ tokensSaved: 0, prefixLost: 0 });
   });
 
-  test("is nothing for what a compaction has replaced", async () => {
+  test("is zero for entries that a compaction has replaced", async () => {
     const tree = await treeOf();
     await tree.appendCompaction({ summary: "s", firstKeptEntryId: "d", tokensBefore: 1 });
     expect(await tree.previewEdit("c")).toEqual({ tokensSaved: 0, prefixLost: 0 });

@@ -135,7 +135,7 @@ describe("reading", () => {
               said.push(nodes.at(-1) as string);
             }
           } else if (step.do === "edit") {
-            // A plain append takes targets on every path, where an edit has no effect.
+            // A verbatim append accepts targets on every path, where an edit has no effect.
             const targetId = said[step.which % said.length] as string;
             const entry = (await tree.getEntry(targetId)) as EntryOf<"message">;
             const message = step.omits ? null : { ...entry.message, content: `edit ${index}` };

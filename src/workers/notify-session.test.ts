@@ -18,7 +18,7 @@ async function openSession() {
   };
 }
 
-test("a session is notified about soon where the lease that stood in the way has ended by now", async () => {
+test("a session is notified about soon if the lease that blocked it has ended by now", async () => {
   const { queue, sessionId, notify } = await openSession();
   await notify();
   expect(await queue.counts()).toEqual({ waiting: 0, active: 0, delayed: 1 });

@@ -7,7 +7,7 @@ import { openMemoryStore } from "../stores/memory/index.ts";
 import { inProcessQueue } from "./in-process-queue.ts";
 import { startWorker } from "./start-worker.ts";
 
-/** What the meter that is set up was told, and who tells it when it asks. */
+/** The values that the configured meter received, and the callback that reports them. */
 const told: { readonly name: string; readonly value: number }[] = [];
 const observed = new Map<string, Set<ObservableCallback>>();
 
@@ -29,7 +29,7 @@ beforeAll(() => {
 
 afterAll(() => metrics.disable());
 
-/** What waits, goes on and asks, as the meter reads it. */
+/** The waiting, running and asking runs, as the meter reads them. */
 async function read(): Promise<Record<string, number>> {
   const values: Record<string, number> = {};
   for (const [name, callbacks] of observed) {
@@ -39,7 +39,7 @@ async function read(): Promise<Record<string, number>> {
   return values;
 }
 
-test("a worker measures what waits, goes on and asks, how long requests wait, and what it takes over", async () => {
+test("a worker measures waiting, running and asking runs, the delay of requests, and takeovers", async () => {
   const store = openMemoryStore();
   const [manager, queue, hold] = [new SessionManager({ store }), inProcessQueue(), gate()];
   const agents = [answering([pausing(["a", "b"], hold), "Done.", "Done."], [], "helper")];

@@ -57,7 +57,7 @@ browserTest(
     await page.getByRole("heading", { name: "Alive again" }).waitFor({ timeout: 60_000 });
     await page.getByRole("main").getByText("Talk.", { exact: true }).first().waitFor();
     expect(await page.getByRole("alert").count()).toBe(0);
-    // The run that died with the server goes on by itself, and what it was in the middle of saying is void.
+    // The interrupted run continues by itself, and its partial answer is discarded.
     await expect.poll(async () => (await server.client.sessions.get(header.id)).running).not.toBe(null);
     await page.getByText("word-3").first().waitFor();
     const said = await page.getByRole("main").innerText();

@@ -62,7 +62,7 @@ browserTest(
   "the end of a long session is shown before its tree is there, and with a few of its entries",
   async (given) => {
     const { page, at, asked } = await openStudio(given);
-    // The whole tree takes a while; here it never comes.
+    // The whole tree takes a while to load; in this test it never arrives.
     await page.route(/\/tree\?/, () => {});
     await page.goto(at);
     await page.locator(rowOf(LAST)).waitFor();
@@ -139,7 +139,7 @@ browserTest("a link into the middle of a long session leads there, without what 
   await page.getByRole("tree", { name: "Branches of the session" }).getByText("Turn number 2500.").waitFor();
   expect(read.parts.length).toBeLessThan(12);
   expect(read.bytes).toBeLessThan(400_000);
-  // Later turns come when someone scrolls there, none left out.
+  // Later turns load when the user scrolls there, without gaps.
   const rows = page.locator(".transcript-row");
   const before = await rows.count();
   await page.locator(".transcript-scroller").hover();

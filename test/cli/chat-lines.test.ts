@@ -6,7 +6,7 @@ import { ChatLines } from "../../src/cli/chat/chat-lines.ts";
 interface Typist {
   readonly lines: ChatLines;
   type(keys: string): void;
-  /** What the terminal shows so far. */
+  /** The output of the terminal so far. */
   shown(): string;
   busy: boolean;
   stops: number;

@@ -142,7 +142,7 @@ describe("the help", () => {
     }
   });
 
-  test("is printed for a command in three ways, whatever else is on the line", async () => {
+  test("is printed for a command in three ways, whatever else the line contains", async () => {
     const [wanted] = commands.filter(({ name }) => name === "merge");
     const stdout = `${commandHelp(wanted as (typeof commands)[number])}\n`;
     for (const args of [
@@ -189,7 +189,7 @@ test("prints progress only to a terminal, and never with --json", async () => {
   expect((await runHere([...copy, "--json"], { watched: true })).stderr).toBe("");
 });
 
-test("an interrupted command tells so and exits with 1", async () => {
+test("an interrupted command reports that and exits with 1", async () => {
   const store = await sampleStore();
   const signal = AbortSignal.abort(new Error("The command was interrupted."));
   expect(await runHere(["doctor", "--store", store], { signal })).toEqual({

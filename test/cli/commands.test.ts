@@ -75,7 +75,7 @@ test("list shows sessions newest first, by user, status and parent, page by page
   expect(await ids("--deleted")).toEqual(["plan-b"]);
 });
 
-test("list tells how to start without a store, and rejects a missing store that was named", async () => {
+test("list says how to start without a store, and rejects a missing store that was named", async () => {
   vi.stubEnv("SKEIN_HOME", join(await makeDirectory(), "none"));
   onTestFinished(() => void vi.unstubAllEnvs());
   const said = "There are no sessions yet. Start one with skein chat, or name another store with --store URL.\n";
@@ -85,7 +85,7 @@ test("list tells how to start without a store, and rejects a missing store that 
   expect(named).toMatchObject({ code: 2, stdout: "", stderr: expect.stringContaining("There is no store at ") });
 });
 
-test("search finds messages, and tells if none matches", async () => {
+test("search finds messages, and reports if none matches", async () => {
   const store = await sampleStore();
   const found = await runHere(["search", "night", "train", "--store", store]);
   expect([found.code, found.stdout]).toEqual([

@@ -27,7 +27,7 @@ async function scriptFile(shell: string): Promise<string> {
 test("bash completes commands, options and their values", async (context) => {
   if (isMissing("bash")) skipBecause(context, "bash is not installed");
   const path = await scriptFile("bash");
-  // Each line is what was typed so far; its last word is to be completed.
+  // Each line is the input so far; its last word is to be completed.
   const typed = [
     "skein unde",
     "skein list --st",

@@ -16,7 +16,7 @@ const isIsolating = (await findIsolation({ isolation: "auto" })) !== null;
 /** The effects in a trusted store: its command runs, and is isolated although the header turns isolation off. */
 const RAN = { inside: true, outside: !isIsolating };
 
-/** Waits until a server has started a run; what was due at its start was due before. */
+/** Waits until a server has started a run that was due at its start. */
 async function untilServed({ url, token }: Awaited<ReturnType<typeof serve>>): Promise<void> {
   const client = createClient({ url, token });
   const { id } = (await client.sessions.create({})).header;
@@ -153,7 +153,7 @@ describe("a store that a cloned repository brings along", () => {
 describe("the trust in a store", () => {
   const RECOVER = ["recover", "--all", "--no-config", "--ask", "never"];
 
-  /** What a command line prints and executes for a forged store at some path. */
+  /** The output and the executed commands of a command line for a forged store at some path. */
   async function recovering(repository: HostileRepository, args: readonly string[], env: Record<string, string> = {}) {
     const { stderr } = await skein([...RECOVER, ...args], { cwd: repository.directory, home: repository.home, env });
     return { told: NOT_LISTED.test(stderr), ran: repository.ran(), stderr };
@@ -242,7 +242,7 @@ describe("the trust in a store", () => {
     }
   });
 
-  test("a database with a trigger is only opened if it is trusted, as it could change what is written", async () => {
+  test("a database with a trigger is only opened if it is trusted, because the trigger could change what is written", async () => {
     const repository = await makeRepository();
     const database = await openSqlite(repository.storePath);
     database.exec("CREATE TRIGGER spy AFTER INSERT ON entries BEGIN UPDATE entries SET body = body; END");

@@ -124,7 +124,7 @@ test("another account of the machine is rejected by the server, and cannot find 
   expect(seen.stdout).not.toContain("skein_");
 });
 
-test("a server without a private directory still serves, and tells that skein open cannot find it", async () => {
+test("a server without a private directory still serves, and reports that skein open cannot find it", async () => {
   const home = await makeHome();
   await mkdir(home);
   await writeFile(join(home, "servers"), "");

@@ -209,7 +209,7 @@ test("runs lists the state of each run, who requested it, and what it waits for,
   expect(await jsonAt(place, "runs", "of-ann", "--state", "requested")).toEqual({ runs: [], more: false });
 });
 
-test("cancel stops a waiting run, lists the candidates of an ambiguous id, and tells if no run is open", async () => {
+test("cancel stops a waiting run, lists the candidates of an ambiguous id, and reports if no run is open", async () => {
   const place = await parked("ann");
   expect(await jsonAt(place, "cancel", "of-ann", "run-", "--reason", "No need.")).toEqual({
     sessionId: "of-ann",

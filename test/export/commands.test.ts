@@ -45,7 +45,7 @@ const inDirectory = (name: string) => join(directory, name);
 const otherFiles = async () => (await readdir(directory)).filter((name) => !name.startsWith("skein.db"));
 const leftovers = async () => (await readdir(directory)).filter((name) => name.endsWith(".tmp"));
 
-test("export writes Markdown to the standard output unless it is told otherwise", async () => {
+test("export writes Markdown to the standard output by default", async () => {
   const { code, out, err } = await skein("export", "talk", "--store", store);
   expect([code, err]).toEqual([0, ""]);
   expect(out).toMatch(/^---\nid: "talk"\n/);
@@ -89,7 +89,7 @@ test("export writes no control sequences to a terminal, and its JSONL stays equi
   expect(await opened.getEntry("copy", "s")).toEqual(await opened.getEntry("talk", "s"));
 });
 
-test("export replaces a file only when it is told to", async () => {
+test("export replaces a file only with the option for it", async () => {
   await writeFile(inDirectory("talk.md"), "mine");
   const refused = await skein("export", "talk", "--store", store, "--output", inDirectory("talk.md"));
   expect([refused.code, refused.out]).toEqual([2, ""]);

@@ -134,7 +134,7 @@ describe("an export as Markdown", () => {
     expect(await exported(store, "markdown")).toContain("900 tokens before · undone");
   });
 
-  test("keeps messages inside of their quotation, whatever they contain", async () => {
+  test("keeps messages inside their quotation, whatever they contain", async () => {
     await fc.assert(
       fc.asyncProperty(hostileMarkdown, hostileMarkdown, async (said, returned) => {
         await using store = await openMemoryStore();
@@ -257,7 +257,7 @@ describe("a sanitized export", () => {
     expect(head.header.forkedFrom).toEqual({ sessionId: "secret-2", entryId: "[secret 3]", version: 1 });
   });
 
-  test("leaves a session without secrets as it is", async () => {
+  test("does not change a session without secrets", async () => {
     await using store = await openMemoryStore();
     await fillSession(store);
     for (const format of EXPORT_FORMATS)

@@ -6,7 +6,7 @@ const KILLS = 3;
 const DURATION_MS_MAX = 180_000;
 
 test.each(eraseStores)(
-  "an erasure from %s that is killed at random moments goes on, and ends as one that nobody disturbed",
+  "an erasure from %s that is killed at random moments can be repeated, and ends like an undisturbed one",
   async (store) => {
     const { violations, kills } = await runEraseTrial(store, { durationMs: DURATION_MS_MAX, killsMax: KILLS });
     expect(violations).toEqual([]);

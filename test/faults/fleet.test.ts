@@ -13,12 +13,12 @@ import { skipBecause } from "../skip.ts";
 import { fleetStores, type Harm, runFleetTrial } from "../torture/fleet-trial.mjs";
 
 const DURATION_MS_MAX = 180_000;
-/** A trial starts up to a dozen processes one after the other, which takes minutes where the machine is busy. */
+/** A trial starts up to a dozen processes in sequence, which takes minutes on a busy machine. */
 const TIMEOUT_MS = 480_000;
 /** The long form is `npm run torture -- --kind fleet --minutes 10`. */
 const SHORT_MS = 8000;
 
-/** What went wrong in a fleet of processes that people use meanwhile. */
+/** The failures of a fleet of processes under load. */
 async function violationsIn(context: TestContext, store: string, strikesMin: number, harm: Harm) {
   const missing = redisMissing();
   if ((store === "redis" || harm.emptyQueue === true) && missing !== null) skipBecause(context, missing);
@@ -30,7 +30,7 @@ async function violationsIn(context: TestContext, store: string, strikesMin: num
 }
 
 test.for(fleetStores)(
-  "a fleet on %s whose members are killed and frozen ends every run, does nothing twice and tells everything once",
+  "a fleet on %s whose members are killed and frozen ends every run, repeats no effect and sends every event once",
   { timeout: TIMEOUT_MS },
   async (store, context) => {
     expect(await violationsIn(context, store, 3, { to: "random" })).toEqual([]);

@@ -41,7 +41,7 @@ async function withDeadCall(
   return run.id;
 }
 
-test("after kill -9 inside a tool, another program is refused and the same one goes on", async () => {
+test("after kill -9 inside a tool, another program is refused and the same one continues", async () => {
   const workspace = await makeWorkspace();
   const path = join(workspace, "skein.db");
   const killed = start("hang-in-tool.mjs", [path]);
@@ -72,7 +72,7 @@ test("after kill -9 inside a tool, another program is refused and the same one g
 });
 
 describe("a run that its process left", () => {
-  test("with a call of a tool that it never had goes on, and the model is told", async () => {
+  test("with a call of a tool that it never had continues, and the model gets an error", async () => {
     const store = openMemoryStore();
     const model = scripted([calling(callOf("c1", "nothing"))]);
     const agent = createAgent({ name: "clerk", prompt: "", model, builtInTools: false });
@@ -125,7 +125,7 @@ describe("a run that its process left", () => {
     });
   });
 
-  test("is not answered by the chat of another program, which asks nobody and writes nothing", async () => {
+  test("is not answered by the chat of another program, which sends no request and writes nothing", async () => {
     const store = openMemoryStore();
     const [named, unnamed] = [await withDeadCall(store, "clerk"), await withDeadCall(store, undefined)];
     for (const [id, why] of [

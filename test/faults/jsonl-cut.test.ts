@@ -21,7 +21,7 @@ const appends: readonly (readonly EntryDraft[])[] = [
   [user("nine", "9"), { type: "leaf", id: "10", targetId: null }, user("eleven", "11")],
 ];
 
-/** A written file, and what was acknowledged when it had which size. */
+/** A written file, and which appends were acknowledged at which size. */
 async function written(directory: string) {
   const { store, path } = await makeSession(directory);
   const steps = [{ size: (await stat(path)).size, ids: [] as string[] }];
@@ -34,7 +34,7 @@ async function written(directory: string) {
   return { bytes: await readFile(path), name: basename(path), steps, entries };
 }
 
-test("comes back with whole appends, and goes on, wherever a write was cut", async () => {
+test("recovers whole appends, and can be continued, wherever a write was cut", async () => {
   const { bytes, name, steps, entries } = await written(await makeDirectory());
   const directory = await makeDirectory();
   const path = join(directory, name);
@@ -59,7 +59,7 @@ test("comes back with whole appends, and goes on, wherever a write was cut", asy
     const lines = (await readFile(path, "utf8")).split("\n");
     expect(lines.pop()).toBe("");
     for (const line of lines) JSON.parse(line);
-    // Whoever was not told that an append was done tries it again.
+    // A writer whose append was not acknowledged retries it.
     for (const drafts of appends) await store.append("a", drafts);
     expect((await idsOf(store)).toSorted()).toEqual([...entries.map(({ id }) => id), "next"].toSorted());
     await checkHeadIsFold(store, "a");

@@ -184,7 +184,7 @@ const cases: readonly Case[] = [
 ];
 
 test.each(cases)(
-  "refuses $name, says where, and salvages the rest",
+  "refuses $name, names the position, and salvages the rest",
   async ({ lines, line, reason, salvaged, path: wanted }) => {
     const directory = await makeDirectory();
     const path = await writeLog(directory, lines);
@@ -235,7 +235,7 @@ test.each(cases)(
   },
 );
 
-test.each(cases)("repairs $name for good, and keeps the bytes", async ({ lines, salvaged }) => {
+test.each(cases)("repairs $name permanently, and keeps the bytes", async ({ lines, salvaged }) => {
   const directory = await makeDirectory();
   const path = await writeLog(directory, lines);
   const salvage = await openStore(directory, { salvage: true });
@@ -321,7 +321,7 @@ test.each([
   }
 });
 
-test("opens a file of any name, anywhere, and goes on with it", async () => {
+test("opens a file with any name, anywhere, and continues it", async () => {
   const directory = await makeDirectory();
   const elsewhere = await makeDirectory();
   const path = await writeLog(elsewhere, four, HEADER, "My Session.txt");
@@ -370,7 +370,7 @@ test("lists a file that is still being written by a run, and knows it again when
   expect(await store.listCheckpoints("a")).toEqual([point]);
 });
 
-test("says which of two files with one session is not shown", async () => {
+test("reports which of two files with one session is not shown", async () => {
   const directory = await makeDirectory();
   await writeLog(directory, four);
   const copy = await writeLog(directory, four, HEADER, "copy.jsonl");

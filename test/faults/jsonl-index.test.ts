@@ -19,7 +19,7 @@ function indexOf(path: string): string {
   return join(dirname(path), ".index", `${basename(path)}.idx`);
 }
 
-/** Everything that a store tells about a session. */
+/** Everything that a store returns about a session. */
 async function tell(store: SessionStore, ids: readonly string[]) {
   const { updatedAt: _, ...head } = (await store.head("a")) as NonNullable<Awaited<ReturnType<typeof store.head>>>;
   const entries = await entriesOf(store);
@@ -55,7 +55,7 @@ const step = fc.oneof(
   },
 );
 
-/** Does to an index what a crash, a bug or a careless hand may do. */
+/** Damages an index as a crash, a bug or a user could. */
 async function spoil(path: string, how: string, at: number, older: Buffer | null): Promise<void> {
   const index = indexOf(path);
   const bytes = await readFile(index).catch(() => null);
@@ -72,7 +72,7 @@ async function spoil(path: string, how: string, at: number, older: Buffer | null
   }
 }
 
-test("an index that is right, old, missing or broken never changes what is read", async () => {
+test("a valid, old, missing or damaged index never changes what is read", async () => {
   const check = async (steps: readonly Parameters<Parameters<typeof step.map>[0]>[0][]): Promise<void> => {
     const directory = await makeDirectory();
     const model = openMemoryStore();
@@ -151,7 +151,7 @@ test("an index of another session, or of the file before it was rewritten, is no
   expect((await idsOf(again)).length).toBe(40);
   expect(await again.getEntry("a", "a3")).toMatchObject({ id: "a3" });
   expect(await again.getEntry("a", "b3")).toBeNull();
-  // The same file, rewritten with the same size: only its time tells.
+  // The same file, rewritten with the same size: only its time differs.
   await again.close();
   const bytes = await readFile(path);
   await writeFile(
@@ -191,7 +191,7 @@ test("an index with a piece missing, or of a file that was rewritten in place an
   await checkHeadIsFold(third, "a");
 });
 
-test("reads of a large session only what it needs, and finds damage in the rest when it comes there", async () => {
+test("reads only the needed parts of a large session, and finds damage in the rest when it gets there", async () => {
   const directory = await makeDirectory();
   const time = new Date("2026-01-15T10:30:00.000Z");
   const store = await openStore(directory, { clock: () => time });
@@ -203,7 +203,7 @@ test("reads of a large session only what it needs, and finds damage in the rest 
   const offset = bytes.indexOf('"id":"e10"');
   bytes[bytes.indexOf("xxxx", offset)] = 0xff;
   await writeFile(path, bytes);
-  // With its old time, nothing on the outside tells that the file was changed.
+  // With its old time, the change of the file is not visible from outside.
   const left = (time.getTime() + 0.5) / 1000;
   await utimes(path, left, left);
   const again = await openStore(directory);
@@ -218,12 +218,12 @@ test("reads of a large session only what it needs, and finds damage in the rest 
   // The first page from its middle reads the whole log, as the first look-up by id does.
   await expect(idsOf(again, "a", { after: 19, limit: 1 })).rejects.toMatchObject({ code: "DAMAGED", line: 12 });
   await expect(again.getEntry("a", "e20")).rejects.toMatchObject({ code: "DAMAGED", line: 12 });
-  // With a time of its own, it is read through before anything of it is believed.
+  // With a new time, it is read completely before the index is used.
   await utimes(path, time, new Date());
   await expect(again.head("a")).rejects.toMatchObject({ code: "DAMAGED", line: 12 });
 });
 
-test("a large session that is made at once, or forked, has an index for whoever comes next", async () => {
+test("a large session that is created in one call, or forked, has an index for the next reader", async () => {
   const directory = await makeDirectory();
   const store = await openStore(directory);
   const said = [user(LONG), user(LONG), user(LONG)];
@@ -279,7 +279,7 @@ test("notices a cut, a growth, a new file and a lost file behind its back", asyn
   const lastLine = bytes.lastIndexOf(10, bytes.length - 2) + 1;
   await truncate(path, lastLine);
   for (const each of [reader, store]) expect(await idsOf(each)).toEqual(["1"]);
-  // Longer than before, but not what it was before it was cut.
+  // Longer than before, but with other contents than before it was cut.
   const more = ["3", "4"].map((id, index) => ({
     type: "message",
     id,
@@ -292,7 +292,7 @@ test("notices a cut, a growth, a new file and a lost file behind its back", asyn
   await store.append("a", [user("five", "5")]);
   expect(await idsOf(reader)).toEqual(["1", "3", "4", "5"]);
   await rested();
-  // Rewritten in place, and longer, with nobody looking in between.
+  // Rewritten in place, and longer, without a read in between.
   const text = (await readFile(path, "utf8")).replaceAll('"3"', '"three"').replaceAll('"5"', '"five"');
   await writeFile(path, text);
   for (const each of [reader, store]) {
@@ -327,7 +327,7 @@ test("writes little more than the entries themselves", async () => {
   expect(bytes / count).toBeLessThan(700);
 });
 
-test("indexes a session with many variables, and writes them anew only where enough came since", async () => {
+test("indexes a session with many variables, and rewrites them only after enough new entries", async () => {
   const directory = await makeDirectory();
   const { store, path } = await makeSession(directory);
   for (let index = 0; index < 3000; index++)
@@ -336,7 +336,7 @@ test("indexes a session with many variables, and writes them anew only where eno
   const written = (await stat(indexOf(path))).size;
   expect(written).toBeGreaterThan(3000 * 100);
   expect(written).toBeLessThan((await stat(path)).size);
-  // As much as makes the index of any other log be written anew, and less than these variables take.
+  // Enough for rewriting the index of any other log, and less than these variables need.
   const more = await openStore(directory);
   for (let index = 0; index < 9; index++) await more.append("a", [user(LONG)]);
   await more.close();

@@ -10,7 +10,7 @@ import { programPath, start } from "./program-support.ts";
 import { entriesOf } from "./store-support.ts";
 import { expectKept, writeTogether } from "./writers-support.ts";
 
-/** `npm run torture` goes on for as long as it is told. */
+/** `npm run torture` runs for the given time. */
 const KILLS = 5;
 
 /** The ids are those of one path, each entry on the one before it, in whole lines. */
@@ -25,7 +25,7 @@ test.for(["jsonl", "jsonl (fsync)"])(
 );
 
 describe.each(["flush", "fsync"] as const)("with durability %s", (durability) => {
-  test("says that the disk is full, and is as it was", async () => {
+  test("reports that the disk is full, and is unchanged", async () => {
     const directory = await makeDirectory();
     const { store, path } = await makeSession(directory, [user("before", "before")]);
     await store.close();
@@ -47,7 +47,7 @@ describe.each(["flush", "fsync"] as const)("with durability %s", (durability) =>
   });
 });
 
-test("takes an append back that could not be made to survive a power cut, and goes on", async (context) => {
+test("reverts an append that could not be synced to disk, and continues", async (context) => {
   // The system's answer to the seventh request is put in its place; it counts them by thread.
   const inject = ["-f", "-qq", "-o", "/dev/null", "-e", "trace=fdatasync", "-e", "inject=fdatasync:error=EIO:when=7"];
   const env = { ...process.env, UV_THREADPOOL_SIZE: "1" };

@@ -113,7 +113,7 @@ test("makes a session whole or not at all, and leaves nothing half made behind",
   await store.close();
   expect(await readdir(directory)).toEqual(expect.not.arrayContaining([expect.stringContaining("tmp")]));
   expect(await readdir(join(directory, ".index"))).toEqual([]);
-  // What a process that was killed in the middle has left goes with the next session.
+  // The remains of a killed process are removed with the next session.
   const ago = new Date(Date.now() - 3_600_000);
   for (const [name, time] of [
     ["old.tmp", ago],
@@ -128,7 +128,7 @@ test("makes a session whole or not at all, and leaves nothing half made behind",
   expect(await readdir(join(directory, ".index"))).toEqual(["new.tmp"]);
 });
 
-test("two processes that make sessions of one user at once stay below the limit", async () => {
+test("two processes that create sessions of one user concurrently stay below the limit", async () => {
   const directory = await makeDirectory();
   const stores = await Promise.all([openStore(directory), openStore(directory)]);
   const made = await Promise.allSettled(

@@ -35,7 +35,7 @@ test("a file that keeps the name of one in the making is found by the run that i
   expect([await found(later, "asking"), await found(later, "requested")]).toEqual([[], ["a"]]);
 });
 
-test("an index tells of open runs as the log does", async () => {
+test("an index lists open runs like the log", async () => {
   const directory = await makeDirectory();
   const store = await openStore(directory);
   await store.create(createHeader({ id: "a" }));
@@ -47,7 +47,7 @@ test("an index tells of open runs as the log does", async () => {
   expect((await later.head("a"))?.openRuns).toEqual([{ runId: "r", state: "parked", questions: ["q"] }]);
 });
 
-test("asks who has a session only where a run has started in it", async () => {
+test("looks for the holder of a session only if a run has started in it", async () => {
   const directory = await makeDirectory();
   const store = await openStore(directory);
   await store.create(createHeader({ id: "parked" }), { entries: PARKED });

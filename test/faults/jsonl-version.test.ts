@@ -83,7 +83,7 @@ test.each(["1", "2"])("raises a file of version %s with the first entry that it 
   await checkHeadIsFold(store, "a");
 });
 
-test("two who have a file open raise it once, and both know it", async () => {
+test("two processes that have a file open raise its version once, and both notice", async () => {
   const { directory, path } = await makeOld(12, LONG);
   const [one, other] = [await openStore(directory), await openStore(directory)];
   for (const store of [one, other]) expect(await idsOf(store)).toHaveLength(12);
@@ -117,7 +117,7 @@ test("keeps the index of a file whose version it raises", async () => {
   await checkHeadIsFold(last, "a");
 });
 
-test.for([3, 40])("goes on after a kill between the byte and the entry, in a file of %i entries", async (count) => {
+test.for([3, 40])("continues after a kill between the byte and the entry, in a file of %i entries", async (count) => {
   const { directory, path } = await makeOld(count, LONG);
   const before = await openStore(directory);
   expect(await versionOf(before)).toBe(1);
@@ -130,7 +130,7 @@ test.for([3, 40])("goes on after a kill between the byte and the entry, in a fil
   expect(await idsOf(before)).toHaveLength(count + 2);
 });
 
-test("processes that append to an old file at once raise it, and lose nothing when they are killed", async () => {
+test("processes that append to an old file concurrently raise its version, and lose nothing when they are killed", async () => {
   const { directory, path } = await makeOld();
   const store = await openStore(directory);
   for (let round = 1; round <= 4; round++) {
@@ -207,7 +207,7 @@ test("changes nothing of an old file where it may only read", async () => {
   }
 });
 
-test("a copy goes on after its source was raised", async () => {
+test("a copy continues after its source was raised", async () => {
   const { directory } = await makeOld();
   const store = await openStore(directory);
   const copies = openMemoryStore();

@@ -13,7 +13,7 @@ import { redisSkip, redisUrl } from "../redis-server.ts";
 const PROGRAM = fileURLToPath(new URL("programs/read-large.mjs", import.meta.url));
 const MIB = 1024 * 1024;
 const ENTRIES = 30;
-/** Less than half of what the entries take, and room for a few of them. */
+/** Less than half of the entries' size, and room for a few of them. */
 const HEAP_MEGABYTES = 72;
 
 const STORES: readonly (readonly [name: string, url: (directory: string) => Promise<string>])[] = [

@@ -16,7 +16,7 @@ import { type HeldConnection, startProxy } from "./tcp-proxy.mjs";
 
 const TIMEOUT_MS = 60_000;
 
-/** What is lost: the answer to the append of an entry that is sent so. */
+/** What is lost: the response to the append of such an entry. */
 const SENT = {
   question: /"type\W+approval\b/,
   parked: /"type\W+run_parked\b/,
@@ -25,7 +25,7 @@ const SENT = {
   failed: /"phase\W+failed\b/,
 } as const;
 
-/** A session whose run is asked for, and is begun by a worker that has lost the answer to one append. */
+/** A session with a requested run, which a worker starts that has lost the response to one append. */
 interface LostAnswer {
   readonly sessionId: string;
   readonly runId: string;
@@ -38,7 +38,7 @@ interface LostAnswer {
   readonly effects: readonly string[];
 }
 
-/** Resolves when the entry that the answer is lost of is on record, and its writer does not know. */
+/** Resolves when the entry whose response is lost is recorded, unknown to its writer. */
 async function loseAnswer(
   kind: "postgres" | "redis",
   context: TestContext,
@@ -100,7 +100,7 @@ async function managerAt(url: string): Promise<SessionManager> {
   return new SessionManager({ store });
 }
 
-/** What a run's log is in short; the words are those of the events that a reader gets. */
+/** A summary of a run's log, in the words of its events. */
 async function factsOf(store: SessionStore, { sessionId, runId }: LostAnswer): Promise<string[]> {
   return (await entriesOf(store, sessionId)).flatMap((entry) => factOf(entry, runId) ?? []);
 }
@@ -114,7 +114,7 @@ function factOf(entry: Entry, runId: string): string | null {
   return entry.message.role === "tool" ? "tool-finished" : "round-finished";
 }
 
-/** What somebody is told who reads the events of a run that is over. */
+/** The events that a reader of a finished run gets. */
 async function toldOf({ whole, sessionId, runId }: LostAnswer): Promise<string[]> {
   const server = await createServer({ manager: whole });
   onTestFinished(() => server.close({ drainMs: 0 }));
@@ -124,7 +124,7 @@ async function toldOf({ whole, sessionId, runId }: LostAnswer): Promise<string[]
   return told;
 }
 
-/** Resolves when the store that the run is kept in has told others of the answer, as it tells the run. */
+/** Resolves when the run's store has notified others of the answer, as it notifies the run. */
 async function isHeard({ cut, sessionId }: LostAnswer): Promise<void> {
   for await (const entry of cut.watch(sessionId, { after: 0 }))
     if (entry.type === "approval" && entry.decision !== undefined) return;
@@ -139,7 +139,7 @@ const ONE_CLAIM = ["run-started", "round-finished", "approval-required"];
 const AFTER_PARKING = ["run-parked", "run-started", "tool-finished", "round-finished", "run-finished"];
 
 for (const kind of ["postgres", "redis"] as const) {
-  test(`a run on ${kind} that has parked without knowing it does not go on when it hears the answer`, {
+  test(`a run on ${kind} whose parking was stored without its knowledge does not continue when it receives the answer`, {
     timeout: TIMEOUT_MS,
   }, async (context) => {
     const lost = await loseAnswer(kind, context, { sent: SENT.parked, parkMs: 600 });
@@ -153,7 +153,7 @@ for (const kind of ["postgres", "redis"] as const) {
     expect(lost.effects).toEqual([lost.runId]);
   });
 
-  test(`a run on ${kind} whose question was stored without its knowing hears an answer that came before it knew`, {
+  test(`a run on ${kind} whose question was stored without its knowledge receives an answer from before it knew`, {
     timeout: TIMEOUT_MS,
   }, async (context) => {
     const lost = await loseAnswer(kind, context, { sent: SENT.question });
@@ -178,7 +178,7 @@ for (const kind of ["postgres", "redis"] as const) {
   });
 
   test.for(["finished", "failed"] as const)(
-    `a run on ${kind} that has %s without knowing it, with something said after that, ends once`,
+    `a run on ${kind} that has %s without its knowledge, followed by new input, ends once`,
     { timeout: TIMEOUT_MS },
     async (phase, context) => {
       const lost = await loseAnswer(kind, context, { sent: SENT[phase], asks: false, fails: phase === "failed" });

@@ -29,7 +29,7 @@ test.for(["jsonl", "sqlite"] as const)(
       await from.append(`fork${i}`, [say(`own${i}`)]);
     }
     let kills = 0;
-    // Each time it is let go a little further; a part is 500 entries, so that it is mostly in the middle of a session.
+    // Each attempt is killed a little later; a part is 500 entries, so the kill is mostly in the middle of a session.
     for (let parts = 1; parts <= KILLS; parts++) {
       if (await copyAndKill([path, kind, place], 2 * parts)) kills += 1;
       await using to = await openTarget(kind, place);
@@ -43,7 +43,7 @@ test.for(["jsonl", "sqlite"] as const)(
   },
 );
 
-/** Every session that is there is a beginning of the source's. */
+/** Every existing session is a prefix of the source's. */
 async function expectBeginnings(from: SessionStore, to: SessionStore): Promise<void> {
   const { items, damaged } = await to.list();
   expect(damaged).toEqual([]);
@@ -56,7 +56,7 @@ function openTarget(kind: "jsonl" | "sqlite", place: string): Promise<SessionSto
   return kind === "jsonl" ? openJsonlStore({ directory: place }) : openSqliteStore({ path: place });
 }
 
-/** Runs the copy until it has said so many times how far it is, and kills it; false when it came to its end before. */
+/** Runs the copy until it has reported progress this many times, and kills it; false if it finished before. */
 async function copyAndKill(args: readonly string[], parts: number): Promise<boolean> {
   const built = fileURLToPath(new URL("../../dist/index.js", import.meta.url));
   if (!existsSync(built)) throw new Error(`${built} is missing; run "npm run build" first, as "npm test" does.`);

@@ -77,7 +77,7 @@ describe.for(Object.entries(servers))("a queue on %s", ([, { open, refuse }]) =>
     return server;
   };
 
-  test("whose server is killed and started again, time after time, freezes nobody, and works each time it is back", async (context) => {
+  test("whose server is killed and restarted repeatedly freezes no process, and works each time it is back", async (context) => {
     const server = await given(context);
     const programs = await listeners(server.url, 3, "notifies");
     const queue = bullmqQueue({ url: server.url });

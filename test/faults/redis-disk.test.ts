@@ -65,7 +65,7 @@ ownServerTest("refuses writes when a snapshot failed, and lists what was written
   const [store, client] = [await openStore({ url: server.url }), await openClient(server.url)];
   for (const id of ["a", "b", "c", "d"]) await store.create(createHeader({ id, userId: id === "d" ? "me" : "you" }));
   await store.list();
-  // The index has not heard of any of these when the server stops taking writes.
+  // None of these is indexed when the server stops accepting writes.
   await store.append("b", [message]);
   await store.append("d", [{ type: "status", status: "closed" }]);
   await store.delete("c");
@@ -105,7 +105,7 @@ async function checkWritesRefused(store: SessionStore): Promise<void> {
   expect(await store.head("new")).toBeNull();
 }
 
-/** What the ways to find sessions say. */
+/** The results of all ways to find sessions. */
 async function viewsOf(store: SessionStore): Promise<{ readonly listed: readonly string[]; readonly others: unknown }> {
   const listed: string[] = [];
   let cursor: string | undefined;

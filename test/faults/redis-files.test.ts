@@ -8,7 +8,7 @@ import { filesWith } from "../erase/raw-traces.ts";
 import { openClient, openStore, ownServerTest, startServer } from "./redis-support.ts";
 import { until } from "./store-support.ts";
 
-/** What is packed cannot be found by its bytes, nor what waits for the disk to be ready. */
+/** Compressed data cannot be found by its bytes, nor data that waits for the disk. */
 const PLAIN_FILES = ["--rdbcompression", "no", "--appendfsync", "always"];
 const LIMITED = "limited";
 

@@ -117,8 +117,8 @@ redisTest("gives a place back that someone took and never used, and counts what 
   const store = await openStore({ url, prefix });
   const reserved = `${prefix}:i:{${prefix}}:reserved-open:u`;
   await store.create(createHeader({ id: "there", userId: "u" }));
-  // Someone died before it made a session, someone else after it, both long ago; someone has just made one, and someone
-  // is about to.
+  // One process died before it created a session, another after it, both long ago; one has just created a session, and
+  // one is about to.
   await client.zadd(
     reserved,
     "1",
@@ -272,7 +272,7 @@ function checkpointOf(id: string, sessionId: string): Checkpoint {
   return { id, sessionId, version: 0, leafId: null, createdAt, parentCheckpointId: null, metadata: {} };
 }
 
-/** What decides the slot of a key: what is between its first brace and the next that closes. */
+/** The part of a key that determines its slot: the text between its first brace and the next closing one. */
 function tagOf(key: string): string {
   return /\{([^}]+)\}/.exec(key)?.[1] ?? key;
 }

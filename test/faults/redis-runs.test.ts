@@ -101,7 +101,7 @@ interface SetUp {
   settle(): Promise<void>;
   /** The sessions that a listing read, or their records in the index, by a handle that knows none of them. */
   touched(query: SessionQuery): Promise<string[]>;
-  /** What a listing gives, and whose leases it looked at. */
+  /** The result of a listing, and which leases it read. */
   asked(query: SessionQuery): Promise<{ readonly ids: string[]; readonly leases: string[] }>;
 }
 

@@ -9,7 +9,7 @@ import { nextEvent, resultsOf, shortly, toolOf } from "../sample-run.ts";
 import { makeDirectory } from "./jsonl-support.ts";
 import { programPath } from "./program-support.ts";
 
-test("a run that waits for approval when its process is killed goes on in another process, and knows what was said", async () => {
+test("a run that waits for approval when its process is killed continues in another process with its messages", async () => {
   const path = join(await makeDirectory(), "run.jsonl");
   const child = spawn(process.execPath, [programPath("run-approval.mjs"), path], {
     stdio: ["ignore", "pipe", "inherit"],

@@ -18,7 +18,7 @@ async function lineOf({ lines, more, child }: Running, count: number): Promise<s
 }
 
 test.each(places)(
-  "of three processes that resume the killed run of a %s at once, one runs the call that had not begun",
+  "of three processes that resume the killed run of a %s concurrently, one runs the call that had not started",
   async (place) => {
     for (let round = 0; round < ROUNDS; round++) {
       const directory = await makeDirectory();

@@ -36,26 +36,26 @@ async function restOf({ ended, lines }: Running): Promise<string[]> {
   return lines().slice(1);
 }
 
-test("a run in another process hears that its call may run", async () => {
+test("a run in another process receives an approval", async () => {
   const { store, program, sessionId, answer } = await asking();
   await store.append(sessionId, [answer(true)], { by: "ada" });
   expect(await restOf(program)).toEqual(["paid", "finished: assistant Done."]);
 });
 
-test("a run in another process hears that it is to stop, and says so in the log", async () => {
+test("a run in another process receives a cancel, and records it", async () => {
   const { store, program, sessionId, runId } = await asking();
   await store.append(sessionId, [{ type: "cancel", runId, reason: "Enough." }]);
   expect(await restOf(program)).toEqual(["aborted: ABORTED Enough."]);
   expect([(await store.head(sessionId))?.openRuns, await store.leaseOf(sessionId)]).toEqual([[], null]);
 });
 
-test("a run in another process hears what is said to it", async () => {
+test("a run in another process receives steering input", async () => {
   const { store, program, sessionId, runId, answer } = await asking();
   await store.append(sessionId, [{ type: "queued", runId, kind: "steer", content: "Hurry." }, answer(true)]);
   expect(await restOf(program)).toEqual(["paid", "finished: assistant Done.", "heard"]);
 });
 
-test("a parked run ends its process, and goes on in another one after the answer, once", async () => {
+test("a parked run ends its process, and continues once in another one after the answer", async () => {
   const { path, store, program, sessionId, runId, answer } = await asking("1");
   expect((await restOf(program)).map((line) => line.split(":")[0])).toEqual(["parked"]);
   expect((await store.head(sessionId))?.openRuns).toMatchObject([{ runId, state: "parked" }]);

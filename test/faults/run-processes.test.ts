@@ -41,7 +41,7 @@ test.each(places)(
       const { user } = await resumeSession(place === "file" ? path : { store, sessionId: "s" });
       const rows = new Set(idsOf(user));
       expect(acknowledged.filter((line) => !line.startsWith("effect") && !rows.has(line))).toEqual([]);
-      // A row that was not acknowledged may be there all the same, at the end of what a killed process wrote.
+      // A row that was not acknowledged may still be stored, at the end of what a killed process wrote.
       expect(rows.size).toBeLessThanOrEqual(
         acknowledged.filter((line) => !line.startsWith("effect")).length + kill + 1,
       );
@@ -73,7 +73,7 @@ test.each(places)(
 );
 
 test.each(places)(
-  "a %s that another process runs is refused until that process is gone, and nothing is written",
+  "a %s that another process holds is refused until that process is gone, and nothing is written",
   async (place) => {
     const directory = await makeDirectory();
     const path = pathOf(place, directory);
@@ -97,7 +97,7 @@ test.each(places)(
   },
 );
 
-test("a run in a file that finds the disk full fails, and goes on from its last row when there is room", async () => {
+test("a run in a file that finds the disk full fails, and continues from its last row when there is room", async () => {
   const directory = await makeDirectory();
   const path = pathOf("file", directory);
   const run = start(program, ["file", path, "s", "fill"], "ulimit -f 40");

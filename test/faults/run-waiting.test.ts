@@ -4,7 +4,7 @@ import { runHere } from "../cli/run-skein.ts";
 import { makeDirectory } from "./jsonl-support.ts";
 import { start } from "./program-support.ts";
 
-test("a call that needs approval does not end the process unheard, and its question is listed when nobody answers", async () => {
+test("a call that needs approval does not end the process silently, and its question is listed if no one answers", async () => {
   const path = join(await makeDirectory(), "skein.db");
   const program = start("run-waiting.mjs", [path]);
   await program.ended;

@@ -30,7 +30,7 @@ test("refuses appends when no file may grow any more, and keeps all that it ackn
   await checkAcknowledged(path, result.acknowledged);
 });
 
-test("refuses appends when the database has its full size, and goes on when there is room again", async () => {
+test("refuses appends when the database has its full size, and continues when there is room again", async () => {
   const path = await makePath();
   const database = new Database(path);
   const store = await openSqliteStore({ path, database: database as never });
@@ -77,14 +77,14 @@ test.for<readonly [string, number, object]>([
   expect(await readFile(path)).toEqual(before);
 });
 
-test("says so when the directory cannot be made", async (context) => {
+test("reports that the directory cannot be created", async (context) => {
   needsRoot(context);
   const path = await makePath();
   const [line = "{}"] = await runProgram("sqlite-as-nobody.mjs", [join(dirname(path), "below", "skein.db")]);
   expect(JSON.parse(line)).toMatchObject({ opened: "STORE_FAILED" });
 });
 
-test("refuses a file that is not a database, and leaves it as it is", async () => {
+test("refuses a file that is not a database, and does not change it", async () => {
   const path = await makePath();
   const text = "This is a letter and not a database.\n".repeat(200);
   await writeFile(path, text);
@@ -99,7 +99,7 @@ test("refuses a directory in the place of the file", async () => {
   await expect(openSqliteStore({ path })).rejects.toMatchObject({ code: "STORE_FAILED" });
 });
 
-test("refuses a database of a later version, and leaves it as it is", async () => {
+test("refuses a database of a later version, and does not change it", async () => {
   const path = await makePath();
   await (await openStore(path)).close();
   const database = new Database(path);
@@ -111,7 +111,7 @@ test("refuses a database of a later version, and leaves it as it is", async () =
   expect(await readFile(path)).toEqual(before);
 });
 
-test("refuses another program's database, and leaves it as it is", async () => {
+test("refuses another program's database, and does not change it", async () => {
   const path = await makePath();
   const database = new Database(path);
   database.exec("CREATE TABLE sessions (id TEXT); INSERT INTO sessions VALUES ('theirs')");
@@ -140,7 +140,7 @@ test("reports a database that stays locked as busy, and works once it is free", 
   database.close();
 });
 
-test("what is appended after another write found the database locked is there for other processes", async () => {
+test("an append after a write that found the database locked is visible to other processes", async () => {
   const path = await makePath();
   const database = new Database(path);
   const store = await openSqliteStore({ path, database: database as never });
@@ -179,7 +179,7 @@ test("reports a damaged page, and what lies on others can still be read", async 
   expect(await entriesOf(damaged, "a")).toHaveLength(200);
 });
 
-test("says what to install when there is no driver", async () => {
+test("says what to install if there is no driver", async () => {
   const directory = dirname(await makePath());
   // A copy of the package where no other package can be found.
   await cp(fileURLToPath(new URL("../../dist", import.meta.url)), join(directory, "dist"), { recursive: true });

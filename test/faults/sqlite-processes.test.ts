@@ -4,13 +4,13 @@ import { makePath, openStore, problemsOf, rowsOf } from "./sqlite-support.ts";
 import { askAll, start } from "./program-support.ts";
 import { expectKept, writeTogether } from "./writers-support.ts";
 
-/** `npm run torture` goes on for as long as it is told. */
+/** `npm run torture` runs for the given time. */
 const KILLS = 5;
 
 test("keeps all entries of two processes that append 400 times each, in one order on one path", async () => {
   const path = await makePath();
   const store = await openStore(path);
-  // Meanwhile others look at the session in ways that keep books of their own.
+  // In the meantime, other processes read the session in ways that update their own records.
   const last = await writeTogether(`sqlite:${path}`, { processes: 2, appends: 400 }, async () => {
     await store.list();
     await store.search("w0.0-40");
@@ -51,7 +51,8 @@ test("lets one process run a session at a time, and the one that took over write
   await lease.release();
   const taken = await second.lease("a", "run-2", 60_000);
   expect(taken.token).toBeGreaterThan(lease.token);
-  // The first still has the head in memory, and the statement that would write must find the lease gone.
+  // The first process still has the head in memory, and the statement that would write must detect that the lease is
+  // gone.
   await expect(first.append("a", [draft], { guard: { leaseToken: lease.token } })).rejects.toMatchObject({
     code: "LEASE_LOST",
   });

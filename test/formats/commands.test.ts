@@ -36,7 +36,7 @@ async function skein(...args: readonly string[]) {
   return { code, ...output };
 }
 
-test("import --from imports all sessions of a program, and a second time only what is new", async () => {
+test("import --from imports all sessions of a program, and a second time only new ones", async () => {
   expect(await skein("import", "--from", "pi", "--dry-run")).toMatchObject({
     code: 0,
     out: expect.stringContaining("9 entries would be added"),

@@ -275,7 +275,7 @@ test.for(FOUND)("a file that %s becomes the same session as by one import", asyn
     { answers: [1, 1, 2], stops: "last", early: true, others: 2, back: 0 },
   ];
   for (const [name, write] of PROGRAMS) {
-    // Whatever positions the writes end at.
+    // Wherever the writes end.
     for (let more = 0; more < 10; more++) {
       const first: Interruption = { kind: "write", part: 0.02 + more / 40 };
       await follows(foreignFormat(name), write(turns), [first, ...interruptions]);

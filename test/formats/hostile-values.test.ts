@@ -195,7 +195,7 @@ test("an error of the store ends the import", async () => {
   await expect(importAll(store, directory)).rejects.toMatchObject({ code: "STORE_CLOSED" });
 });
 
-test("a rollback by a fraction, a negative number or a text takes no turns back", async () => {
+test("a rollback by a fraction, a negative number or a text removes no turns", async () => {
   const header = { timestamp: "2025-01-01T00:00:00.000Z", type: "session_meta", payload: { id: "a" } };
   for (const count of [0.5, -1e9, -1e300, "1", null, { valueOf: 1 }]) {
     const said = { type: "response_item", payload: { type: "message", role: "user", content: "Hello." } };

@@ -18,7 +18,7 @@ const LABELLING = `user${USERS + 1}`;
 const LABELLED = 200;
 /** For how long everyone wants the same. */
 const ATTACK_MS = 800;
-/** A second is promised on a machine of its own; beside other tests on two cores the server gets half of one. */
+/** A second is promised on an idle machine; beside other tests on two cores the server gets half of one. */
 const HEALTH_MS_MAX = 1000;
 const PROGRAM = join(import.meta.dirname, "../http/programs/serve-limited.mjs");
 

@@ -35,7 +35,7 @@ const { document, operations } = await readContract(server);
 const ajv = new Ajv2020({ strict: false, validateFormats: false });
 ajv.addSchema(document, "document");
 const isProblem = ajv.compile({ $ref: "document#/components/schemas/Problem" });
-/** Once an operation says which problems it has, each has to say so. */
+/** An operation that lists its problems must list all of them. */
 const saysProblems = operations.some(({ responses }) => Object.keys(responses).some((status) => /^4/.test(status)));
 const annas = await makeThings("ann");
 
@@ -133,7 +133,7 @@ for (const operation of operations) {
     });
   }
 
-  test(`${operationId} by a method that its path does not take is told which it takes`, async () => {
+  test(`${operationId} with an unsupported method is refused with the supported ones`, async () => {
     const taken = operations.filter((one) => one.path === path).map((one) => one.method);
     const other = ["DELETE", "PUT", "PATCH", "POST"].find((one) => !taken.includes(one)) as string;
     const answer = await refusal(null, () => server.call(other, own, {}, ann));
@@ -142,7 +142,7 @@ for (const operation of operations) {
   });
 }
 
-test("nothing of all that was a fault of the server's, and what is ann's is as it was", async () => {
+test("nothing of all this was an error of the server, and ann's data is unchanged", async () => {
   expect(server.log.filter(({ level }) => level === "error")).toEqual([]);
   const { body } = await server.call("GET", `/api/sessions/${annas.session}`, undefined, { token: tokenOf("ann") });
   expect(body).toMatchObject({ version: annas.version, status: "active", name: "ann's" });
@@ -152,7 +152,7 @@ test("nothing of all that was a fault of the server's, and what is ann's is as i
   expect(run.body).toMatchObject({ status: "running", questions: [{ question: annas.question }] });
 });
 
-/** A session of someone's with an entry, a checkpoint and a run that waits. */
+/** A session of another user with an entry, a checkpoint and a waiting run. */
 async function makeThings(userId: string): Promise<Ids & { readonly version: number }> {
   const token = tokenOf(userId);
   const ask = async (path: string, body: unknown) => (await server.call("POST", path, body, { token })).body;

@@ -20,7 +20,7 @@ function testsIn(cell: string): string[] {
 
 const kinds = new Map(Object.entries(corpus).flatMap(([file, rows]) => rows.map(({ kind }) => [kind, file] as const)));
 
-test("every kind of attack is a row of the threat model, and every row is a kind that is tried where it says", () => {
+test("every kind of attack has a row in the threat model, and every row is a kind that is tested in the named place", () => {
   const rows = rowsOf(tried);
   expect(rows.map(([kind]) => kind).sort()).toEqual([...kinds.keys()].sort());
   for (const row of rows) {
@@ -29,14 +29,14 @@ test("every kind of attack is a row of the threat model, and every row is a kind
   }
 });
 
-test("every test that the threat model names is there", () => {
+test("every test that the threat model names exists", () => {
   const named = [...rowsOf(tried), ...rowsOf(beside)].flatMap((row) => testsIn(row.at(-1) ?? ""));
   expect(named.length).toBeGreaterThan(kinds.size);
   expect(named.filter((path) => !existsSync(path))).toEqual([]);
   for (const row of rowsOf(beside)) expect(testsIn(row.at(-1) ?? ""), row.join(" | ")).not.toEqual([]);
 });
 
-test("the corpus has at least 200 attacks of at least 25 kinds, each with a sentence of its own", () => {
+test("the corpus has at least 200 attacks of at least 25 kinds, each with a distinct sentence", () => {
   const all = Object.values(corpus).flat();
   const sentences = all.map(({ kind, name }) => `${kind}: ${name}`);
   expect(all.length).toBeGreaterThanOrEqual(200);

@@ -127,7 +127,7 @@ test("the questions of several calls are asked together, and a parked run is ans
   expect(chat.messages).toHaveLength(2);
 });
 
-test("a client that reloads a chat during an answer gets every word once, also if the answer ended meanwhile", async () => {
+test("a client that reloads a chat during an answer gets every word once, also if the answer ended in the meantime", async () => {
   const pause = gate();
   const helper = clerk(calls(call("look")), pausing(["One ", "two ", "three."], pause));
   const server = await openRunServer({ agents: { helper } });

@@ -69,7 +69,7 @@ test.for([
   [401, "UNAUTHORIZED"],
   [404, "SESSION_NOT_FOUND"],
   [410, "EVENT_GONE"],
-] as const)("gives up on %i %s, and says so", async ([status, code]) => {
+] as const)("gives up on %i %s, and reports it", async ([status, code]) => {
   const { client, asked } = await answer(streaming(entry(1), "end"), refusing(status, code));
   await expect(seqsOf(client, 9)).rejects.toMatchObject({ code, status, problem: { code }, message: `No: ${code}.` });
   expect(asked).toHaveLength(2);

@@ -122,7 +122,7 @@ test.for(["in process", "redis"])(
   },
 );
 
-test("who reaches the queue shows no reader a question or an end that is not in the log", async () => {
+test("a process with access to the queue cannot show a reader a question or an end that is not in the log", async () => {
   const queue = inProcessQueue();
   const pay = toolOf("pay", () => "paid", { needsApproval: () => true });
   const model = scripted([calling(callOf("c", "pay", { euros: 1000 })), "Done."]);
@@ -135,7 +135,7 @@ test("who reaches the queue shows no reader a question or an end that is not in 
   const topic = topicOf({ sessionId, runId });
   const seq = ((await manager.head(sessionId))?.version ?? 0) - 1;
   let delta = 0;
-  /** As whoever has the run would publish it, and after all that was told. */
+  /** As the holder of the run would publish it, after all live events. */
   const forge = (event: object): Promise<void> => {
     delta += 1;
     const notice = { seq, since: seq, delta, count: delta, event: { ...event, runId } };
@@ -155,7 +155,7 @@ test("who reaches the queue shows no reader a question or an end that is not in 
     if (event.type === "approval-required" && !isForged) {
       isForged = true;
       for (const event of forged) await forge(event);
-      // As an agent of a group would be told of.
+      // As an event of a group's agent.
       await forge({ ...forged[0], agent: "helper" });
       await forge({ type: "text-delta", round: 1, text: "last forged" });
     }

@@ -112,7 +112,7 @@ test("a client that reads slowly gets the whole answer", async () => {
   const response = await ask("/api/sessions/large/export", "ann");
   let bytes = 0;
   for await (const chunk of response as AsyncIterable<Buffer>) {
-    // So slowly that the whole answer takes longer than the timeout for data that is ready.
+    // So slowly that the whole answer takes longer than the timeout for buffered data.
     if (Math.floor(bytes / MIB) < Math.floor((bytes + chunk.length) / MIB)) {
       await new Promise((resolve) => setTimeout(resolve, 120));
     }

@@ -153,7 +153,7 @@ describe("the contents of a body", () => {
 });
 
 describe("concurrent bodies", () => {
-  test("of one user may take up to bodyBytesPerUser until they are answered, and others are served", async () => {
+  test("of one user may use up to bodyBytesPerUser until they are answered, and other users are served", async () => {
     const store = openMemoryStore();
     const limits = { rate: null, contentBytesMax: 64 * KIB, bodyBytesMax: KIB, importBytesMax: KIB };
     const small = await startTestServer({ store, tokens: TOKENS, limits: { ...limits, bodyBytesPerUser: 100 * KIB } });
@@ -177,7 +177,7 @@ describe("concurrent bodies", () => {
     expect((await say(anns, "ann")).status).toBe(201);
   });
 
-  test("of all users may take up to bodyBytesAtOnce, and limits below the largest body are refused", async () => {
+  test("of all users may use up to bodyBytesAtOnce, and limits below the largest body are refused", async () => {
     const limits = { rate: null, contentBytesMax: 64 * KIB, bodyBytesMax: KIB, importBytesMax: KIB };
     const sizes = { bodyBytesPerUser: 70 * KIB, bodyBytesAtOnce: 100 * KIB };
     const small = await startTestServer({ tokens: TOKENS, limits: { ...limits, ...sizes } });
@@ -207,11 +207,16 @@ describe("declared spending", () => {
       { entries: [{ type: "compaction", summary: "s", firstKeptEntryId: "x", tokensBefore: 1, usage }] },
       "usage",
     ],
-  ] as const)("is said by runs and administrators, not in %s by anyone: %j", async ([path, body, field]) => {
-    const refused = await server.call("POST", `${base}/${path}`, body, ANN);
-    expect(refused.body).toMatchObject({ status: 403, code: "FORBIDDEN" });
-    expect(refused.body.detail).toMatch(new RegExp(`^Only runs and administrators may set ${field}; leave it out of `));
-  });
+  ] as const)(
+    "is recorded by runs and administrators, and cannot be set in %s by others: %j",
+    async ([path, body, field]) => {
+      const refused = await server.call("POST", `${base}/${path}`, body, ANN);
+      expect(refused.body).toMatchObject({ status: 403, code: "FORBIDDEN" });
+      expect(refused.body.detail).toMatch(
+        new RegExp(`^Only runs and administrators may set ${field}; leave it out of `),
+      );
+    },
+  );
 
   test("is accepted from an administrator, and 0 from anyone", async () => {
     expect((await server.call("POST", `${base}/turns`, { ...answer, cost: 0, tokensUsed: 0 }, ANN)).status).toBe(201);

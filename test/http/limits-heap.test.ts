@@ -11,7 +11,7 @@ import { HealthProber } from "../hostile/health-prober.ts";
 
 const MIB = 1024 * 1024;
 const USERS = 20;
-/** What they hold is more than the heap when it is read and written at once. */
+/** Their content exceeds the heap if it is read and written at the same time. */
 const LARGE_SESSIONS = 30;
 const PROGRAM = join(import.meta.dirname, "programs/serve-limited.mjs");
 
@@ -100,7 +100,7 @@ const HOSTILE: readonly (readonly [name: string, path: (id: string) => string, b
   ["a nest of objects", (id) => `/api/sessions/${id}/entries`, () => fill('{"a":', 16 * MIB)],
 ];
 
-test("hostile bodies of several users at once are refused, and the server lives on 512 MB of heap", async () => {
+test("concurrent hostile bodies of several users are refused, and the server survives on 512 MB of heap", async () => {
   const id = await sessionOf(2);
   const longestMs = await whileHealthy(async () => {
     for (const [name, path, body] of HOSTILE) {
@@ -119,7 +119,7 @@ test("hostile bodies of several users at once are refused, and the server lives 
   expect(longestMs).toBeLessThan(1000);
 });
 
-test("twenty users with 14 MiB each are served or told to come again, and others are answered within a second", async () => {
+test("twenty users with 14 MiB each are served or told to retry, and others are answered within a second", async () => {
   const ids = await Promise.all(Array.from({ length: USERS }, (_, user) => sessionOf(user)));
   const data = "A".repeat(7 * MIB);
   const picture = {
@@ -163,7 +163,7 @@ test(`a listing of ${LARGE_SESSIONS} sessions with 5 MiB of variables each comes
   expect(child.exitCode).toBeNull();
 });
 
-test("what a session says in 12 turns of 7 MiB is read in pages, and refused where there are none", async () => {
+test("12 turns of 7 MiB are read in pages, and refused by routes without pages", async () => {
   const id = await sessionOf(3);
   const turn = JSON.stringify({ role: "user", content: "x".repeat(7 * MIB) });
   for (let i = 0; i < 12; i++) expect((await send(3, "POST", `/api/sessions/${id}/turns`, turn)).status).toBe(201);

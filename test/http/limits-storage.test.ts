@@ -125,7 +125,7 @@ describe("the stored bytes of a user", () => {
     });
     const run = await client.runs.start(sessionId, { input: "Grow." });
     await expect.poll(async () => (await client.runs.get(sessionId, run.runId)).status).toBe("cancelled");
-    // Asked for by a program that counts nothing.
+    // Requested by a program that does not count.
     await store.append(sessionId, [
       { type: "run_request", id: "run:late", runId: "late", input: "Go.", agent: "helper" },
     ]);

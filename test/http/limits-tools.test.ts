@@ -70,7 +70,7 @@ async function call(calls: readonly JsonObject[]): Promise<{ results: string[]; 
 
 const times = <T>(count: number, make: (index: number) => T): T[] => Array.from({ length: count }, (_, i) => make(i));
 
-test("a hundred calls on large files and directories at once are answered, while the server answers others in a second", async () => {
+test("a hundred concurrent calls on large files and directories are answered, while the server answers others within a second", async () => {
   const half = "a".repeat(100_000);
   const { results, longestMs } = await call([
     ...times(EACH, (i) => ({ name: "list_workspace_files", arguments: { path: `list${i}`, recursive: i % 2 === 0 } })),

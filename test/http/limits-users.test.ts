@@ -110,7 +110,7 @@ describe("runs", () => {
     await expect.poll(() => standing(e)).toEqual(["running"]);
   });
 
-  test("that interrupt another run of the same user need no slot of their own", async () => {
+  test("that interrupt another run of the same user need no additional slot", async () => {
     const { server, start } = await serveRuns(1);
     const id = await sessionOf(server, ANN);
     const first = (await start(id, ANN)).body.runId as string;

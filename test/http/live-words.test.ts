@@ -14,10 +14,12 @@ import { openRunServer } from "./runs-server.ts";
 const ROUNDS = 12;
 const PIECES = 7;
 
-/** Opened when the reader has heard the first piece: before that, nobody may know that someone reads. */
+/**
+ * Resolves when the reader has received the first part: before that, the publisher may not know that there is a reader.
+ */
 let reads: Gate = gate();
 
-/** Says a few pieces in each round, without a pause, and calls a tool. */
+/** Streams a few parts in each round without a pause, and calls a tool. */
 const talker = modelOf(() => Promise.reject(new Error("This model streams.")), {
   async *stream({ messages }) {
     const round = messages.filter(({ role }) => role === "assistant").length;
@@ -31,7 +33,7 @@ const talker = modelOf(() => Promise.reject(new Error("This model streams.")), {
   },
 });
 
-/** A server and a worker that share a store and a queue; `spoil` changes the queue that the worker tells with. */
+/** A server and a worker that share a store and a queue; `spoil` changes the queue on which the worker publishes. */
 async function openTalk(url: string, spoil: (queue: RunQueue) => RunQueue = (queue) => queue) {
   const look = toolOf("look", () => "seen", { effects: "reads" });
   const agent = createAgent({ name: "helper", prompt: "", model: talker, builtInTools: false, tools: [look] });
@@ -61,7 +63,7 @@ async function follow({ client, manager }: Awaited<ReturnType<typeof openTalk>>)
   return events;
 }
 
-/** What was said live in each round before it was over, and what the log has of it. */
+/** The live text of each round before it was over, and the text in the log. */
 function roundsOf(events: readonly WireRunEvent[]): { readonly live: string; readonly kept: string }[] {
   const rounds: { live: string; kept: string }[] = [];
   let live = "";

@@ -147,7 +147,7 @@ describe("a handler with a session", () => {
     expect(await manager.store.count()).toBe(1);
   });
 
-  test("can run an agent synchronously, on a session that is created meanwhile and named by the answer", async () => {
+  test("can run an agent synchronously, on a session that is created in the meantime and named by the answer", async () => {
     const { manager } = open();
     const agent = createAgent({ prompt: "Be brief.", model: scripted(["Hello!", "Again!"]), builtInTools: false });
     const handler = withSession(
@@ -194,7 +194,7 @@ describe("a handler with a session", () => {
     expect(await manager.store.count({ userId: "ann" })).toBe(2);
   });
 
-  test("opens the tree of its session, resumed, and refuses a turn on a session that was closed meanwhile", async () => {
+  test("opens the tree of its session, resumed, and refuses a turn on a session that was closed in the meantime", async () => {
     const { manager } = open();
     await manager.create({ userId: "ann", id: "s" });
     await manager.suspend("s");
@@ -340,7 +340,7 @@ describe("a handler with a session", () => {
     [{ secure: "yes" }, /secure/],
     [{ trustProxy: 1 }, /trustProxy/],
     [{ anonymousQuery: "yes" }, /anonymousQuery/],
-  ] as const)("is not made of options that cannot be: %j", ([wrong, message]) => {
+  ] as const)("refuses invalid options: %j", ([wrong, message]) => {
     const manager = "user" in wrong || Object.keys(wrong).length > 0 ? open().manager : undefined;
     const make = () => withSession(reply, { manager, ...wrong } as never);
     expect(make).toThrow(message);

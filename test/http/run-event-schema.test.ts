@@ -113,7 +113,7 @@ test("events of a run are the same after JSON and HTTP, and match the OpenAPI do
   const reading = allOf(client, run);
   await client.runs.approve(sessionId, approval.question);
   const told = await reading;
-  // Lasting events follow the log: the answer when it is recorded, with the claim under which it started.
+  // Recorded events follow the log: the answer when it is recorded, with the claim under which it started.
   expect(told).toHaveLength(heard.length);
   for (const event of heard) expect(told).toContainEqual(event.type === "run-started" ? { ...event, claim: 1 } : event);
   expect(JSON.parse(JSON.stringify(heard))).toEqual(heard);

@@ -30,7 +30,7 @@ function working(ask?: AskPolicy): Agent {
   });
 }
 
-/** What a run asks about; everything is denied. */
+/** The questions of a run; everything is denied. */
 async function askedIn(client: Client, { sessionId, runId }: RunName): Promise<string[]> {
   const asked: string[] = [];
   for await (const event of client.runs.events(sessionId, runId)) {
@@ -50,7 +50,7 @@ const expected: [server: AskPolicy | undefined, agent: AskPolicy | undefined, as
   [undefined, "always", ["look", "write", "run", "foreign"]],
 ];
 test.for(expected)(
-  "of a server that says %s and an agent that says %s the stricter holds, in groups too",
+  "of a server with %s and an agent with %s the stricter policy applies, in groups too",
   async ([server, own, asked]) => {
     const { client, sessionId, manager } = await openRunServer({
       agents: { worker: working(own) },
@@ -67,7 +67,7 @@ test.for(expected)(
   },
 );
 
-test("whoever is asked over HTTP is told what the call can do and what it can reach, and their word lets it run", async () => {
+test("a question over HTTP shows what the call can do and reach, and its answer lets the call run", async () => {
   registerSandboxBackend("told", () => ({
     reach: async ({ workingDir = null }) => ({ directory: workingDir, isolated: true, network: false }),
     open: () => Promise.reject(new Error("Nothing is opened for a question.")),

@@ -18,7 +18,7 @@ const talkative = () =>
     [toolOf("look")],
   );
 
-test("a run that was started goes on by itself, tells what happens, and stays readable when it has ended", async () => {
+test("a started run continues without a reader, emits events, and stays readable after its end", async () => {
   const said = gate();
   const { client, store, sessionId } = await openRunServer({
     agents: { helper: answering([pausing(["Hello.", ""], said)]) },
@@ -59,7 +59,7 @@ test("a run that was started goes on by itself, tells what happens, and stays re
   }
 });
 
-test("a run that is asked for with a JSON Schema ends with a value, in its events and its view", async () => {
+test("a run requested with a JSON Schema ends with a value, in its events and its view", async () => {
   const { client, sessionId, store } = await openRunServer({ agents: { helper: answering(["{}", '{"prime":97}']) } });
   const output = { type: "object", properties: { prime: { type: "integer" } }, required: ["prime"] };
   const run = await client.runs.start(sessionId, { input: "Name a prime.", output });
@@ -74,7 +74,7 @@ test("a run that is asked for with a JSON Schema ends with a value, in its event
   expect(await logOf(store, sessionId)).toEqual(before);
 });
 
-test("whoever leaves after any event and rejoins when the run has ended gets exactly the rest of what lasts", async () => {
+test("a reader that leaves after any event and rejoins after the end gets exactly the remaining recorded events", async () => {
   const server = await openRunServer({ agents: { helper: talkative() } });
   const run = await server.client.runs.start(server.sessionId, { input: "What colour is the sea?" });
   const whole = await readRaw(server, run);
@@ -85,7 +85,7 @@ test("whoever leaves after any event and rejoins when the run has ended gets exa
   }
 });
 
-test("a client whose connection is cut after every single event misses and repeats nothing while the run goes on", async () => {
+test("a client whose connection is cut after every event misses and repeats nothing during the run", async () => {
   const steps = Array.from({ length: 7 }, gate);
   const { url, sessionId } = await openRunServer({ agents: { helper: answering([stepping(steps)]) } });
   let connections = 0;
@@ -110,7 +110,7 @@ test("a client whose connection is cut after every single event misses and repea
   expect(connections).toBe(seen.length);
 });
 
-test("a reader that joins in the middle of an answer gets what was said before, then the rest as it comes", async () => {
+test("a reader that joins in the middle of an answer gets the text so far, then the rest as it comes", async () => {
   const pause = gate();
   const { client, sessionId } = await openRunServer({
     agents: { helper: answering([pausing(["a", "b", "c"], pause)]) },
@@ -122,10 +122,10 @@ test("a reader that joins in the middle of an answer gets what was said before, 
     seen.push(event);
     if (event.type === "text-delta" && event.text === "b") break;
   }
-  // The entries before: what was asked, the input, the instructions, and that it started.
+  // The entries before: the request, the input, the instructions, and the start.
   expect(events.lastEventId).toBe("3.1.3");
   const rest = client.runs.events(sessionId, run.runId, { lastEventId: events.lastEventId ?? "" });
-  // Another that joins is told the same by then.
+  // Another reader that joins gets the same by then.
   const joined = nextOf(client, run, "text-delta").then(pause.open);
   for await (const event of rest) seen.push(event);
   await joined;
@@ -160,7 +160,7 @@ test("a stream may not be kept by anyone on the way", async () => {
   await body?.cancel();
 });
 
-test("how a run failed is told without what only the server should know", async () => {
+test("the error of a run reveals nothing that only the server should know", async () => {
   const secret = new Error("The key sk-123 was refused at /srv/keys.");
   const { client, sessionId, log } = await openRunServer({ agents: { helper: answering([secret]) } });
   const run = await client.runs.start(sessionId, { input: "Hi." });
@@ -175,7 +175,7 @@ test("how a run failed is told without what only the server should know", async 
   expect(log.some(({ error }) => error?.includes("sk-123"))).toBe(true);
 });
 
-test("runs of others, and of sessions that are not there, cannot be told from missing ones", async () => {
+test("runs of others, and of missing sessions, look like missing ones", async () => {
   const { client, as, sessionId } = await openRunServer({ agents: { helper: answering(["Hello.", "Bye."]) } });
   const run = await client.runs.start(sessionId, { input: "Hi." });
   await allOf(client, run);
@@ -190,7 +190,7 @@ test("runs of others, and of sessions that are not there, cannot be told from mi
   expect(await as("root").runs.get(sessionId, run.runId)).toMatchObject({ runId: run.runId, status: "finished" });
 });
 
-test("what cannot be run is refused, and changes nothing", async () => {
+test("a request for an unknown agent or model is refused, and changes nothing", async () => {
   const agent = answering(["Hello."]);
   const { client, store, manager, sessionId } = await openRunServer({ agents: { helper: agent } });
   const start = (request: object) => client.runs.start(sessionId, { input: "Hi.", ...request });
@@ -207,7 +207,7 @@ test("what cannot be run is refused, and changes nothing", async () => {
   expect(await client.runs.ofSession(sessionId)).toEqual([]);
 });
 
-test("a model that is asked for takes the place of the agent's own", async () => {
+test("a requested model replaces the agent's own", async () => {
   const { client, store, sessionId } = await openRunServer({
     agents: { helper: answering([]) },
     models: [{ ...scripted([saying("From another.")]), provider: "other", id: "one" }],

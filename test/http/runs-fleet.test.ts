@@ -23,7 +23,7 @@ async function openFleet(
 const paying = (paid: string[]) =>
   toolOf("pay", (_args, { callId }) => `paid ${paid.push(callId)}`, { needsApproval: () => true });
 
-test("a run that is asked for again under its id is the same run, on any server, at once and when it has ended", async () => {
+test("a repeated request with the same id is the same run, on any server, immediately and after its end", async () => {
   const hold = gate();
   const { servers, sessionId } = await openFleet(5, () => ({ helper: answering([pausing(["a", "b"], hold)]) }));
   const ask = (server: RunServer, body: object, key?: string): Promise<Response> =>
@@ -85,7 +85,7 @@ test("a run that one server has is followed on a second, approved on a third and
       await four.client.runs.cancel(sessionId, run.runId, { reason: "Enough." });
     }
   }
-  // These servers share a store and no queue: what is said live is heard on the first one only.
+  // These servers share a store and no queue: live events arrive on the first one only.
   expect(seen.map(({ type }) => type)).toEqual([
     ...["run-started", "round-finished", "approval-required", "tool-finished"],
     ...["events-dropped", "round-finished", "run-failed"],
@@ -120,7 +120,7 @@ test("a reader that changes servers after every event misses and repeats nothing
   expect(whole).toHaveLength(8);
 });
 
-test("a reader hears that another process went on, and takes back what it was told live of the round that was lost", async () => {
+test("a reader is told that another process continues, and discards the live text of the lost round", async () => {
   const steps = [gate(), gate()] as const;
   const { servers, sessionId } = await openFleet(2, () => ({
     helper: answering([pausing(["half", "way"], steps[0])]),
@@ -152,7 +152,7 @@ test("a reader hears that another process went on, and takes back what it was to
   expect(starts).toMatchObject([{ claim: 1 }, { claim: 2 }]);
 });
 
-test("a parked run holds nothing, is in the inbox of its owner, and goes on after an answer on a server that began later", async () => {
+test("a parked run holds nothing, is in its owner's inbox, and continues after an answer on a server that started later", async () => {
   const paid: string[] = [];
   const store = openMemoryStore();
   const { sessionId } = await new SessionManager({ store }).create({ userId: "ann" });
@@ -202,7 +202,7 @@ test("a parked run holds nothing, is in the inbox of its owner, and goes on afte
   expect(paid).toEqual(["1"]);
 });
 
-test("a run that waits is cancelled where it waits, and a session that is closed takes its requests along", async () => {
+test("a waiting run is cancelled in the queue, and closing a session drops its requests", async () => {
   const hold = gate();
   onTestFinished(() => hold.open());
   const { servers, sessionId } = await openFleet(2, () => ({

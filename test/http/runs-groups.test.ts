@@ -55,7 +55,7 @@ test("a call of an agent in a group waits for approval like any other", async ()
   expect(await nextOf(client, run, "group-finished")).toMatchObject({ outcome: { reason: "complete" } });
 });
 
-test("an agent that fails ends the group's run, which says why without what only the server should know", async () => {
+test("an agent that fails ends the group's run, with an error that reveals nothing internal", async () => {
   const groups = crew(answering([new Error("The key sk-123 is wrong.")], [], "planner"));
   const { client, sessionId } = await openRunServer({ groups });
   const run = await client.runs.start(sessionId, { input: "Go.", group: "crew" });

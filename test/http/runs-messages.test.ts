@@ -10,7 +10,7 @@ const INPUT = [
   { role: "user", content: [{ type: "text", text: "And two more?" }] },
 ] as const;
 
-test("a run is asked for with messages over HTTP, all roles where nothing was said and users alone after that", async () => {
+test("a run is requested with messages over HTTP: of all roles in a new session, of users only after that", async () => {
   const model = scripted(["Four.", "Six."]);
   const helper = createAgent({ prompt: "You help.", model });
   const { client, sessionId, manager } = await openRunServer({ agents: { helper } });
@@ -21,7 +21,7 @@ test("a run is asked for with messages over HTTP, all roles where nothing was sa
   expect(model.requests[0]?.messages.slice(1).map(({ content }) => content)).toEqual(
     INPUT.map(({ content }) => content),
   );
-  // The same request again is the same run, whatever was said meanwhile.
+  // A repeated request is the same run, even if messages were added in the meantime.
   expect(await client.runs.start(sessionId, { input: INPUT, runId: "first" })).toMatchObject({ runId });
   await expect(client.runs.start(sessionId, { input: INPUT })).rejects.toMatchObject({
     status: 400,

@@ -47,7 +47,7 @@ async function storeWith(output: JsonObject, ...more: readonly EntryDraft[]) {
   return store;
 }
 
-/** What the log says that the run failed with. */
+/** The error that the log records for the run. */
 async function errorIn(store: SessionStore): Promise<unknown> {
   for await (const entry of store.read("old", { reverse: true })) if (entry.type === "run") return entry.error;
   return null;

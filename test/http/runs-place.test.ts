@@ -13,7 +13,7 @@ const acting = () =>
     [toolOf("act", async (_args, { session }) => (await session.requireSandbox()).backend)],
   );
 
-test("tools act at the server's place, in sessions that say nothing of their own, and it is let go of after each run", async () => {
+test("tools act at the server's place in sessions without their own, and it is released after each run", async () => {
   const backend = new CountedBackend();
   const { client, sessionId, manager } = await openRunServer({
     agents: { helper: acting() },
@@ -36,7 +36,7 @@ test("tools act at the server's place, in sessions that say nothing of their own
   expect([own.specs, backend.opens]).toEqual([[{ workingDir: "/own" }], 1]);
 });
 
-test("without a place, a tool that needs one is told so, and the run goes on", async () => {
+test("without a place, a tool that needs one gets an error, and the run continues", async () => {
   const { client, sessionId } = await openRunServer({ agents: { helper: acting() } });
   const run = await client.runs.start(sessionId, { input: "Act." });
   expect(await nextOf(client, run, "tool-finished")).toMatchObject({
@@ -44,7 +44,7 @@ test("without a place, a tool that needs one is told so, and the run goes on", a
   });
 });
 
-test("a place of a kind that nobody registered is refused before anything is served", async () => {
+test("a place of an unregistered kind is refused before the server starts", async () => {
   const store = openMemoryStore();
   await expect(createServer({ store, place: { backend: "nowhere" } })).rejects.toMatchObject({
     code: "INVALID_OPTION",

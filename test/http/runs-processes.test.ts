@@ -13,7 +13,7 @@ import { openSqliteStore } from "../../src/stores/sqlite/index.ts";
 import { builtProgram } from "../cli/run-skein.ts";
 import { allOf, lasting, nextOf } from "./runs-server.ts";
 
-test("after a server is killed in the middle of a run, the next one goes on with it, and watch and reader follow without loss or repetition", async () => {
+test("after a server is killed in the middle of a run, the next one continues it, and watch and reader follow without loss or repetition", async () => {
   const path = await databasePath();
   const first = await startServer(path);
   const client = createClient({ url: first.url });
@@ -49,7 +49,7 @@ test("after a server is killed in the middle of a run, the next one goes on with
   expect(results.map(({ content }) => content)).toEqual(["look done", "pay done"]);
 });
 
-test("four programs serve one file: one has a run, a second tells of it, a third answers, and a fourth stops the next", async () => {
+test("four programs serve one file: one has a run, a second streams it, a third answers, and a fourth cancels the next", async () => {
   const path = await databasePath();
   const clients = await Promise.all(Array.from({ length: 4 }, async () => createClient(await serveProgram(path))));
   const [one, two, three, four] = clients as [Client, Client, Client, Client];
@@ -60,7 +60,7 @@ test("four programs serve one file: one has a run, a second tells of it, a third
     seen.push(event.type);
     if (event.type === "approval-required") await three.runs.approve(id, event.approval.question);
   }
-  // They share a file and no queue: what is said live is heard where the run is only.
+  // They share a file and no queue: live events arrive only in the process of the run.
   expect(seen).toEqual([
     ...["run-started", "round-finished", "approval-required", "tool-finished"],
     ...["events-dropped", "round-finished", "run-finished"],
@@ -97,7 +97,7 @@ async function databasePath(): Promise<string> {
   return join(directory, "skein.db");
 }
 
-/** A server in a process of its own, which is gone after the test. */
+/** A server in a separate process, which is stopped after the test. */
 async function startServer(path: string, port = 0): Promise<{ readonly url: string; readonly child: ChildProcess }> {
   const program = fileURLToPath(new URL("./programs/serve-runs.mjs", import.meta.url));
   const args = ["--no-warnings", program, path, String(port)];

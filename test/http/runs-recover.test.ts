@@ -20,7 +20,7 @@ const other = (...replies: Parameters<typeof scripted>[0]): Model => ({
   id: "one",
 });
 
-test("a run that waits for approval when its server shuts down goes on under its id on the next, which knows who was asked", async () => {
+test("a run that waits for approval when its server shuts down continues under its id on the next, which knows who was asked", async () => {
   const pay = toolOf("pay", (_args, { callId }) => `paid ${callId}`, { needsApproval: () => true });
   const asking = answering([calling(callOf("1", "pay"))], [pay]);
   const first = await openRunServer({ agents: { other: answering([]), payer: asking } });
@@ -46,7 +46,7 @@ test("a run that waits for approval when its server shuts down goes on under its
   expect(await second.client.runs.recover(sessionId)).toBe(null);
 });
 
-test("a server that starts goes on by itself with what was asked for, and with the model that was", async () => {
+test("a server that starts continues requested runs by itself, with the requested model", async () => {
   const first = await openRunServer({
     agents: { helper: answering([]) },
     models: [other(pausing(["half", "whole"], gate()))],
@@ -62,14 +62,14 @@ test("a server that starts goes on by itself with what was asked for, and with t
   expect(await second.client.runs.get(sessionId, run.runId)).toMatchObject({ model: "other/one", by: "ann" });
 });
 
-test("a run that nobody asked a server for is another program's: a server goes on with it only when told to", async () => {
+test("a run without a request belongs to another program: a server continues it only when asked to", async () => {
   const { client, store, sessionId } = await openRunServer({ agents: { helper: answering(["Here."]) } });
   await store.append(sessionId, [
     { type: "message", message: { role: "user", content: "Hi." } },
     { type: "run", runId: "mine", phase: "started", claim: 1, agent: "helper" },
   ]);
   const another = await openRunServer({ store, agents: { helper: answering(["There."]) }, init: { recoverMs: 20 } });
-  // Asked for later and found first: by then the other one was looked at, too.
+  // Requested later and found first: by then the other one was checked, too.
   const { sessionId: later } = await another.manager.create({ userId: "ann" });
   const { runId } = await another.manager.request(later, { input: "Hi.", agent: "helper" });
   await nextOf(another.client, { sessionId: later, runId }, "run-finished");
@@ -80,7 +80,7 @@ test("a run that nobody asked a server for is another program's: a server goes o
   expect((await logOf(store, sessionId)).slice(-2)).toEqual(["assistant: Here.", "finished"]);
 });
 
-test("a group that was at work goes on where it stopped, and not from its beginning", async () => {
+test("an interrupted group continues where it stopped, and not from its beginning", async () => {
   const crew = (last: Parameters<typeof answering>[0]) => (manager: SessionManager) => {
     const group = new GroupSession({ manager, turnManager: new RoundRobinTurnManager(1) });
     return { crew: group.addAgent(answering(["A plan."], [], "planner")).addAgent(answering(last, [], "critic")) };
@@ -102,7 +102,7 @@ test("a group that was at work goes on where it stopped, and not from its beginn
   expect(log.slice(-2)).toEqual(["assistant: Agreed.", "finished"]);
 });
 
-test("a session without an interrupted run has nothing to recover, and one with a run that goes on is busy", async () => {
+test("a session without an interrupted run has nothing to recover, and one with a running run is busy", async () => {
   const hold = gate();
   const { client, sessionId } = await openRunServer({ agents: { slow: answering([pausing(["a", "b"], hold)]) } });
   expect(await client.runs.recover(sessionId)).toBe(null);
@@ -115,7 +115,7 @@ test("a session without an interrupted run has nothing to recover, and one with 
   expect(await client.runs.recover(sessionId)).toBe(null);
 });
 
-test("of ten that recover a session at once, one goes on with it, and the others find it taken", async () => {
+test("of ten concurrent recoveries of a session, one continues the run, and the others find it taken", async () => {
   const first = await openRunServer({ agents: { slow: answering([pausing(["a", "b"], gate())]) } });
   const { store, sessionId } = first;
   const run = await first.client.runs.start(sessionId, { input: "Slowly." });
@@ -134,7 +134,7 @@ test("of ten that recover a session at once, one goes on with it, and the others
   expect((await logOf(store, sessionId)).filter((line) => line === "assistant: cd")).toHaveLength(1);
 });
 
-test("a server that shuts down leaves alone what others run in its process", async () => {
+test("a server that shuts down does not stop runs of others in its process", async () => {
   const hold = gate();
   const own = answering([pausing(["a", "b"], hold)]).run("Slowly.");
   const first = await openRunServer({ agents: { slow: answering([pausing(["a", "b"], gate())]) } });
@@ -157,7 +157,7 @@ test("a server that shuts down ends its streams, starts no run, and lets a run e
   const closing = server.close();
   expect(await events.text()).not.toContain("run-finished");
   await watch.text();
-  // The port is closed already; who has a connection still gets an answer.
+  // The port is closed already; an open connection still gets an answer.
   const start = await server.fetch(
     new Request(`${url}/api/sessions/${sessionId}/runs`, {
       method: "POST",
@@ -175,7 +175,7 @@ test("a server that shuts down ends its streams, starts no run, and lets a run e
   expect(await logOf(store, sessionId)).toEqual(["user: Slowly.", "started", "assistant: ab", "finished"]);
 });
 
-test("a fork that is made in the middle of a run has nothing to go on with, and the run's call stays the run's", async () => {
+test("a fork made in the middle of a run has nothing to continue, and the run's call stays with the run", async () => {
   const held = gate();
   let paid = 0;
   const pay = toolOf("pay", async () => {
@@ -210,7 +210,7 @@ function heldBack(agent: Agent, wants: Gate, held: Gate): Agent {
   return { ...agent, run };
 }
 
-test("of two workers that find the same run interrupted, one goes on with it, and the other finds nothing to do", async () => {
+test("of two workers that find the same interrupted run, one continues it, and the other finds nothing to do", async () => {
   let paid = 0;
   const pay = toolOf("pay", () => `paid ${++paid}`, { idempotent: true });
   const first = await openRunServer({
@@ -230,7 +230,7 @@ test("of two workers that find the same run interrupted, one goes on with it, an
   expect(await quick.client.runs.recover(sessionId)).toMatchObject({ runId: run.runId });
   await nextOf(quick.client, run, "run-finished");
   held.open();
-  // Whatever the slow one does now, it is done when it is closed.
+  // Whatever the slow worker still does is done when it is closed.
   await slow.server.close();
   expect(paid).toBe(before);
   expect((await logOf(store, sessionId)).slice(-3)).toEqual(["started", "assistant: Paid.", "finished"]);

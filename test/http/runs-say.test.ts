@@ -50,7 +50,7 @@ test("a call that needs approval waits for a word, which lets it run or refuses 
   expect(await client.runs.approve(sessionId, third, { note: "By phone." })).toMatchObject({ status: "finished" });
 });
 
-test("a run that is cancelled ends at once, and what the model had said is kept", async () => {
+test("a cancelled run ends immediately, and the model's partial answer is kept", async () => {
   const never = gate();
   const agent = answering([pausing(["Once upon", " a time"], never)]);
   const { client, store, sessionId } = await openRunServer({ agents: { helper: agent } });
@@ -66,7 +66,7 @@ test("a run that is cancelled ends at once, and what the model had said is kept"
   expect((await logOf(store, sessionId)).slice(-2)).toEqual(["assistant: Once upon", "cancelled"]);
 });
 
-test("what is said to a run is heard before the next round, or when it would stop", async () => {
+test("input to a run is delivered before the next round, or when it would stop", async () => {
   const looking = gate();
   const agent = answering(
     [calling(callOf("1", "look")), "It is blue.", "It is deep."],
@@ -90,7 +90,7 @@ test("what is said to a run is heard before the next round, or when it would sto
   await expect(client.runs.steer(sessionId, "Too late.")).rejects.toMatchObject({ code: "RUN_ENDED", status: 409 });
 });
 
-test("a second run on a session is refused, waits, or takes its place, and never comes in between", async () => {
+test("a second run on a session is refused, waits, or replaces the first, and never interleaves with it", async () => {
   const first = gate();
   const agents = { slow: answering([pausing(["one", " two"], first), "unused"]), quick: answering(["quick", "quick"]) };
   const { client, store, sessionId } = await openRunServer({ agents });
@@ -127,7 +127,7 @@ test("a run that interrupts another ends it and begins when it has ended", async
   ]);
 });
 
-test("of ten runs that are started on one session at once, one has it and nine are refused", async () => {
+test("of ten runs that are started on one session at the same time, one starts and nine are refused", async () => {
   const hold = gate();
   const { client, sessionId, store } = await openRunServer({
     agents: { slow: answering([pausing(["a", "b"], hold)]) },

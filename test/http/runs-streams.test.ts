@@ -13,10 +13,10 @@ import { gate } from "./runs-agents.ts";
 import { ANN, listen, openRunServer } from "./runs-server.ts";
 import { tokenOf } from "./server-support.ts";
 
-/** Someone who stays let in. */
+/** A reader that keeps access. */
 const READER = { caller: { userId: "ann", admin: false, may: ALL_RIGHTS }, holds: () => true };
 
-/** A server of one source, for whoever asks. */
+/** A server with one source, for any client. */
 async function serveSource(makeSource: () => FrameSource | Promise<FrameSource>, heartbeatMs?: number) {
   const streams = new EventStreams({ streamsPerUser: 10_001, ...(heartbeatMs === undefined ? {} : { heartbeatMs }) });
   const url = await listen({ fetch: async (request) => streams.open(await makeSource(), request, READER) });
@@ -26,7 +26,7 @@ async function serveSource(makeSource: () => FrameSource | Promise<FrameSource>,
 
 const silent: FrameSource = { take: () => "", attach: () => () => {} };
 
-/** A connection that has asked for a stream and reads nothing more than it is made to. */
+/** A connection that has requested a stream and reads only on demand. */
 async function askRaw(url: string): Promise<Socket> {
   const { hostname, port } = new URL(url);
   const socket = connect(Number(port), hostname);
@@ -36,7 +36,7 @@ async function askRaw(url: string): Promise<Socket> {
   return socket;
 }
 
-test("a client that vanishes is forgotten at once, with what it read from", async () => {
+test("a client that vanishes is forgotten immediately, together with its source", async () => {
   let attached = 0;
   const source: FrameSource = {
     take: () => "",
@@ -115,7 +115,7 @@ test("nothing is taken for a client that does not read, beyond what its connecti
   await once(socket, "readable");
   socket.pause();
   let before = -1;
-  // The kernel takes some megabytes for the connection; when it has them, nothing more is asked for.
+  // The kernel buffers some megabytes for the connection; when its buffer is full, the source is no longer read.
   await vi.waitFor(
     () => {
       const same = taken === before;
@@ -130,7 +130,7 @@ test("nothing is taken for a client that does not read, beyond what its connecti
   await expect.poll(() => taken).toBeGreaterThan(full);
 });
 
-test("a stream that has nothing to say says so from time to time", async () => {
+test("a stream without data sends a heartbeat from time to time", async () => {
   const { url } = await serveSource(() => silent, 20);
   const socket = await askRaw(url);
   let text = "";
@@ -188,7 +188,7 @@ test("a thousand clients watch one session over one watch of the store, and each
   expect([streams.size, watches.size]).toEqual([0, 0]);
 });
 
-test("a watch begins where it is told, goes on with what comes, and reads what it missed from the log", async () => {
+test("a watch starts at the given position, continues with new entries, and reads missed ones from the log", async () => {
   const { client, manager, sessionId } = await openRunServer();
   for (let turn = 0; turn < 200; turn++) await manager.addTurn(sessionId, { role: "user", content: `${turn}` });
   const seen: number[] = [];
@@ -214,7 +214,7 @@ test("a watch whose first connection is lost before anything came misses nothing
       const reader = response.body?.getReader();
       const { value } = (await reader?.read()) ?? {};
       await reader?.cancel();
-      // While nobody watches.
+      // While no one watches.
       await manager.addTurn(sessionId, { role: "user", content: "meanwhile" });
       return new Response(value, response);
     },
@@ -240,7 +240,7 @@ test("a watch is refused for others, for a position that the log has not reached
   }
 });
 
-test("a watch of a session that is deleted ends for good", async () => {
+test("a watch of a deleted session ends permanently", async () => {
   const { client, manager, store, sessionId } = await openRunServer();
   const watching = take(client.sessions.watch(sessionId), 10);
   await manager.addTurn(sessionId, { role: "user", content: "last" });

@@ -8,7 +8,7 @@ import { callOf, calling, toolOf } from "../sample-run.ts";
 import { answering } from "./runs-agents.ts";
 import { nextOf, openRunServer } from "./runs-server.ts";
 
-/** A service that answers with these statuses, one after the other, and what it was told. */
+/** A service that answers with these statuses in order, and the requests that it received. */
 async function openService(...statuses: readonly number[]) {
   const told: { readonly headers: IncomingMessage["headers"]; readonly body: unknown }[] = [];
   const left = [...statuses];
@@ -29,7 +29,7 @@ async function openService(...statuses: readonly number[]) {
 const pay = toolOf("pay", () => "paid", { needsApproval: () => true });
 const asking = () => answering([calling(callOf("1", "pay", { card: "4711 secret" })), "Paid."], [pay]);
 
-test("a run that parks is told to a webhook, again where that fails, without what it asks about", async () => {
+test("a parked run is posted to a webhook, with retries, and without the questions", async () => {
   const { url, told } = await openService(500, 200);
   const webhook = { url, headers: { authorization: "Bearer w" } };
   const { client, sessionId } = await openRunServer({
@@ -53,7 +53,7 @@ test("a run that parks is told to a webhook, again where that fails, without wha
   await nextOf(client, run, "run-finished");
 });
 
-test("a webhook that never takes it is given up and reported, and the run waits for its answer all the same", async () => {
+test("a webhook that never accepts is given up and reported, and the run still waits for its answer", async () => {
   const { url, told } = await openService(500, 500, 500, 500);
   const { client, sessionId, log } = await openRunServer({
     agents: { payer: asking() },

@@ -69,7 +69,7 @@ test("removes the authors of entries, unless it is trusted", async () => {
   expect(await byIn(true)).toEqual(["boss", "boss"]);
 });
 
-test("brings what was said: edits in a file change nothing that models see, unless it is trusted", async () => {
+test("imports messages: edits in a file change nothing that models see, unless it is trusted", async () => {
   await using source = openMemoryStore();
   await source.create(createHeader({ id: "s", userId: "ann" }));
   await source.append("s", [
@@ -182,7 +182,7 @@ describe.each(backends)("a forged log that is imported, in a $name store", ({ op
   });
 });
 
-test("an idempotent tool does not run for a call that was imported either, nor does one whose effect is not on record", async () => {
+test("an idempotent tool does not run for an imported call either, nor does one whose effect is not recorded", async () => {
   await using store = openMemoryStore();
   await importSession(store, forgedLines({ facts: [{ type: "effect", runId: "r1", callId: "c9" }] }));
   const { ran, told } = await goOn(store, "forged", { idempotent: true });

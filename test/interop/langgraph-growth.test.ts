@@ -106,7 +106,7 @@ describe("a long thread of a graph on a Skein store", () => {
     expect(lengths).toEqual(expected.reverse());
   });
 
-  test("accepts more messages at once than one append may have, and reads each about once", async () => {
+  test("accepts more messages at a time than one append may have, and reads each about once", async () => {
     const store = openMemoryStore();
     const messages = Array.from({ length: 10_001 }, (_, index) => new HumanMessage(`message ${index}`));
     await counter(new SkeinSaver(store)).invoke({ messages }, thread);

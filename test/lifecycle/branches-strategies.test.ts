@@ -310,7 +310,7 @@ test("a strategy that throws, or returns an invalid turn or value, writes nothin
   await refuses(store, () => branches.merge("s", "b", { strategy: value }), "INVALID_VALUE");
 });
 
-test("a strategy is not called for a parent that accepts no turns, and a parent that is closed meanwhile gets none", async () => {
+test("a strategy is not called for a parent that accepts no turns, and a parent that is closed in the meantime gets none", async () => {
   const store = await openMemoryStore();
   const branches = await forked(store);
   await say(store, "b", "b1");

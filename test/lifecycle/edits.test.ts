@@ -12,7 +12,7 @@ import { type GroupStage, onEveryStore } from "./groups-sample.ts";
 
 const said = (messages: readonly Message[]): string[] => messages.map(({ content }) => textOf(content));
 
-/** A session with a question, a call with a long result, and an answer, said so long ago that no cache has it. */
+/** A session with a question, a call with a long result, and an answer, so old that its prefix is no longer cached. */
 async function talkIn({ store, id }: GroupStage): Promise<SessionTree> {
   const at = (minute: number) => ({ timestamp: `2024-01-01T00:0${minute}:00.000Z` });
   const messages: Record<string, Message> = {
@@ -89,7 +89,7 @@ onEveryStore("edits of the context", {
     expect(sent?.length).toBeLessThan(400);
     const all = (await tree.entries()).filter((entry) => entry.type === "context_edit");
     expect(all).toMatchObject([{ targetId: "result", reason: "an old, large tool result" }]);
-    // Its last answer is new, so that a cache may have what was sent.
+    // Its last answer is recent, so its prefix may be cached.
     await tree.undoEdit(all[0]?.id as string);
     await manager.run(id, agent(["Two."]).agent, "Again.");
     expect((await tree.entries()).filter((entry) => entry.type === "context_edit")).toHaveLength(2);

@@ -20,7 +20,7 @@ async function asking() {
   throw new Error("The group ended without a question.");
 }
 
-test("an agent of a group receives the answer to its question from another process, and does not park meanwhile", async () => {
+test("an agent of a group receives the answer to its question from another process, and does not park in the meantime", async () => {
   const { id, store, approval, run } = await asking();
   const { question, callId } = approval;
   const asks = await store.getEntry(id, question);

@@ -70,7 +70,7 @@ test("an actor in the wrong argument is refused, and nothing is cancelled, appro
   });
 });
 
-test("an actor is refused by methods without that option: nobody must think that it is checked", async () => {
+test("an actor is refused by methods without that option, because it would not be checked", async () => {
   const { manager } = await managed();
   const exportUser = manager.exportUser.bind(manager) as (userId: string, options: object) => unknown;
   expect(() => exportUser("ann", { actor: "bob" })).toThrow(

@@ -273,7 +273,7 @@ describe("the input of a run", () => {
     ]);
   });
 
-  test("repeated is the same request, whatever was added meanwhile", async () => {
+  test("repeated is the same request, even if entries were added in the meantime", async () => {
     await using manager = await openManager({ store: "memory:" });
     const { sessionId } = await manager.create({ userId: "local" });
     const input = [

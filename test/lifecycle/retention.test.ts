@@ -50,7 +50,7 @@ describe.each(backends)("retention on the $name store", (backend) => {
     const store = await openIn(backend);
     await add(store, "young", "active");
     await add(store, "busy", "active");
-    // Nothing is that old: the appends are recent, whatever the times of the messages are.
+    // Nothing is that old: the appends are recent, even if the times of the messages are not.
     expect((await applyRetention(store, { deleteAfter: { olderThan: earlier() } })).deleted).toEqual([]);
     await using _lease = await store.lease("busy", "run", 60_000);
     expect((await applyRetention(store, { deleteAfter: { olderThan: soon() } })).deleted).toEqual(["young"]);

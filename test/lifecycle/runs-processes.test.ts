@@ -21,7 +21,7 @@ async function place(): Promise<{ readonly directory: string; readonly store: Se
   return { directory, store };
 }
 
-/** Starts a process that does one thing; `said` waits for what it prints. */
+/** Starts a process that does one thing; `said` waits for its output. */
 function start(...args: readonly string[]) {
   const built = fileURLToPath(new URL("../../dist/index.js", import.meta.url));
   if (!existsSync(built)) throw new Error(`${built} is missing; run "npm run build" first, as "npm test" does.`);
@@ -39,7 +39,7 @@ function start(...args: readonly string[]) {
   return { child, said, ended };
 }
 
-test("of ten processes that ask for the same run at once and take it up, one runs it", async () => {
+test("of ten processes that request the same run concurrently and recover it, one runs it", async () => {
   const { directory, store } = await place();
   const processes = Array.from({ length: 10 }, () => start(directory, "together", "r"));
   await Promise.all(processes.map(({ said }) => said("ready")));
@@ -69,7 +69,7 @@ test("one process asks, another runs, a third approves and a fourth cancels", as
   expect(await phasesIn(store, "s")).toEqual(phases);
 });
 
-test("a run parks in one process and goes on in another once a third has answered", async () => {
+test("a run parks in one process and continues in another after a third has answered", async () => {
   const { directory, store } = await place();
   await start(directory, "request", "r").ended;
   expect(await start(directory, "park").ended).toEqual(["running", "done parked"]);
@@ -80,7 +80,7 @@ test("a run parks in one process and goes on in another once a third has answere
   expect(await phasesIn(store, "s")).toEqual(["r started", "r started", "r finished"]);
 });
 
-test("a run whose process was killed goes on in another, under its id", async () => {
+test("a run whose process was killed continues in another, under its id", async () => {
   const { directory, store } = await place();
   await start(directory, "request", "r").ended;
   const killed = start(directory, "recover", "hanging");
@@ -92,7 +92,7 @@ test("a run whose process was killed goes on in another, under its id", async ()
   expect(await saidIn(store, "s")).toEqual(["Go.", "Done."]);
 });
 
-test("a run that is to end with a value goes on in another process, which knows its schema from the log", async () => {
+test("a run with structured output continues in another process, which reads its schema from the log", async () => {
   const { directory, store } = await place();
   await start(directory, "output", "r").ended;
   const killed = start(directory, "recover", "wrong");

@@ -81,7 +81,7 @@ test("a restore returns the earlier files, and the checkpoint that is made befor
   expect(await manager.store.leaseOf(sessionId)).toBeNull();
 });
 
-test("the files of a session without a place are where the caller says", async () => {
+test("the files of a session without a place are where the caller specifies", async () => {
   const { sessionId: id } = await manager.create({ userId: "ann" });
   const here: SessionFilesOptions = { placeOf: () => ({ backend: "local", spec: workspace }) };
   await write("train");
@@ -102,7 +102,7 @@ test("the restored checkpoint is not pruned, even if it is the oldest", async ()
   expect((await checkpoints()).map(({ id }) => id)).toEqual([then.id, others[1]?.id, kept.id]);
 });
 
-test("files are not restored while a run has the session, and no run starts meanwhile", async () => {
+test("files are not restored while a run holds the session, and no run starts in the meantime", async () => {
   await write("train");
   const then = await checkpointWithFiles(manager, sessionId, asSaid);
   await write("boat");

@@ -27,7 +27,7 @@ function program(name: string): string {
   return fileURLToPath(new URL(`./programs/${name}`, import.meta.url));
 }
 
-/** Starts a program; `said` waits for what it prints. */
+/** Starts a program; `said` waits for its output. */
 function start(name: string, args: readonly string[]) {
   const child = spawn(process.execPath, ["--no-warnings", program(name), ...args], {
     stdio: ["pipe", "pipe", "inherit"],

@@ -208,7 +208,7 @@ describe("skein mcp", () => {
     }
   });
 
-  test("answers invalid arguments with what is wrong, and goes on", async () => {
+  test("answers invalid arguments with an explanation, and continues", async () => {
     const { start } = await openPlace();
     await using client = await start("--write");
     const wrong: readonly (readonly [tool: string, args: object, words: string])[] = [

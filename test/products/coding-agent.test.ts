@@ -18,7 +18,7 @@ function answer(asked: Asked) {
   return `You said: ${said}`;
 }
 
-/** A registry that takes what is published, and does not answer the first time. */
+/** A registry that accepts the publication, and does not answer the first time. */
 async function openRegistry(): Promise<AsyncDisposable & { readonly url: string; readonly published: string[] }> {
   const published: string[] = [];
   const server = createServer(({ url = "" }, response) => {
@@ -37,7 +37,7 @@ async function openRegistry(): Promise<AsyncDisposable & { readonly url: string;
   };
 }
 
-/** A terminal with the agent in it: what is typed is answered before the next prompt. */
+/** A terminal with the agent in it: each input is answered before the next prompt. */
 function openTerminal(product: Product, cwd: string): { program: Program; type: (line: string) => Promise<string> } {
   const program = product.start([join(product.folder, "agent.mjs")], { cwd });
   const prompted = (text: string): boolean => /> $|\[y\/N\] $/.test(text);
@@ -65,7 +65,7 @@ test("the coding agent works as its documents say: streaming, compaction, kill -
   for (const name of ["one", "two"]) {
     expect(await first.type(`Read ${name}.txt.`)).toBe("* read_workspace_file\nI have read it.\n> ");
   }
-  // What was read no longer fits with the next file.
+  // The context no longer fits with the next file.
   expect(await first.type("Read three.txt.")).toContain("(The beginning is summed up.)");
   expect(await first.type("Publish it.")).toBe('publish {"version":"1.0.0"}? [y/N] ');
   first.program.child.stdin.write("y\n");
@@ -86,7 +86,7 @@ test("the coding agent works as its documents say: streaming, compaction, kill -
   expect(recover.printed()).toMatch(/"coder"/);
   expect(await log()).toBe(before);
 
-  // The program itself goes on, and publishes nothing twice.
+  // The program itself continues, and publishes nothing twice.
   const second = openTerminal(product, cwd);
   expect(await second.type("/cost")).toMatch(/^\d+ tokens, \$0\.\d{4}\n> $/);
   expect(second.program.printed()).toContain("I do not know whether it was published.\n> ");

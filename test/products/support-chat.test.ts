@@ -109,7 +109,7 @@ test("the support chat works as its documents say, on SQLite and then on Postgre
     await page.getByRole("button", { name: "Yes" }).click();
     await expect.poll(async () => (await lines(page)).at(-1)).toBe("[cancel_order: output-available]It is cancelled.");
 
-    // Others see nothing of it, and nobody has more than two open chats.
+    // Others see none of it, and no user has more than two open chats.
     const as = (user: string) => ({ cookie: `user=${user}`, "content-type": "application/json" });
     const id = chat.slice(1);
     expect((await fetch(`${second.url}/api/chat/${id}`, { headers: as("ben") })).status).toBe(404);
@@ -130,7 +130,7 @@ test("the support chat works as its documents say, on SQLite and then on Postgre
     const requests = Array.from({ length: 80 }, () => fetch(`${second.url}/api/chat/${id}`, { headers: as("eve") }));
     expect((await Promise.all(requests)).map(({ status }) => status)).toContain(429);
 
-    // One user's data are handed over, and erased; the night erases what is old.
+    // A user's data are exported, and erased; the nightly job erases old sessions.
     const mine = await fetch(`${second.url}/my/data`, { headers: as("ann") });
     expect(await mine.text()).toContain("Please cancel my order.");
     const erased = await fetch(`${second.url}/my/data`, { method: "DELETE", headers: as("ann") });

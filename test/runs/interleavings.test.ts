@@ -8,11 +8,14 @@ import { newRun, RunsFold, stepRun } from "../../src/session/log/run-fold.ts";
 
 const HEADER = { id: "s", forkedFrom: null };
 
-/** How many orders are tried on each store. What is tried stands above the stores, so that most are tried where that is quick. */
+/**
+ * How many orders are tried on each store. Most are tried where that is quick, because the tested code is above the
+ * stores.
+ */
 const SEEDS: Readonly<Record<string, number>> = { memory: 60, jsonl: 8, sqlite: 8, postgres: 4, redis: 4 };
 
 describe.each(backends)(
-  "runs in $name, with others who write, stop, answer and abandon them in any order",
+  "runs in $name, while others append, cancel, answer and abandon them in any order",
   ({ name, open }) => {
     const seeds = SEEDS[kindOf(name)] as number;
     test.each(Array.from({ length: seeds }, (_, index) => index + 1))(
@@ -49,12 +52,12 @@ function checkClaim({ runId, events, last }: ObservedClaim, entries: readonly En
   expect(plain(events)).toEqual(plain(recorded));
 }
 
-/** Without what a process adds that a log does not have: what was thrown. */
+/** Without the thrown value, which only the process has. */
 function plain(value: unknown): unknown {
   return JSON.parse(JSON.stringify(value));
 }
 
-/** What the log and what was really done say that they must not. */
+/** The forbidden results, according to the log and the executed calls. */
 function problemsOf({ entries, effects, moved }: Interleaving): string[] {
   const once = effects.filter((line) => !line.endsWith(" look"));
   const twice = once.filter((line, index) => once.indexOf(line) !== index).map((line) => `${line} was done twice`);

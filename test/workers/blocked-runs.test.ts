@@ -12,7 +12,7 @@ import { toolOf } from "../sample-run.ts";
 const helper = (): Agent =>
   createAgent({ name: "helper", prompt: "", model: scripted(["Done."]), builtInTools: false });
 
-/** An agent that was made by other means than `createAgent`, or before the built-in tools were there. */
+/** An agent that was made without `createAgent`, or before the built-in tools existed. */
 function clashing(): Agent {
   const agent = helper();
   return {
@@ -21,7 +21,7 @@ function clashing(): Agent {
   };
 }
 
-/** Longer than a test waits: what is not said after the sweep of the start is not said at all. */
+/** Longer than the test waits: what is not recorded after the first sweep is never recorded. */
 const SWEEP_MS_NEVER = 3_600_000;
 
 const builtInTwin = toolOf("run_shell_command");
@@ -32,7 +32,7 @@ interface Blocked {
   readonly request: Partial<ManagedRunRequest>;
   readonly init?: Partial<WorkerInit>;
   readonly code: string;
-  /** How the run stands then: it waits for a worker that can, or can never begin. */
+  /** The state of the run then: it waits for a suitable worker, or can never start. */
   readonly open: boolean;
 }
 
@@ -75,7 +75,7 @@ const cases: readonly Blocked[] = [
 ];
 
 test.for(cases)(
-  "a run for $what says why before the next sweep, with a code",
+  "a run for $what records why before the next sweep, with a code",
   async ({ agents, request, init, code, open }) => {
     const store = openMemoryStore();
     const manager = new SessionManager({ store });
@@ -104,18 +104,18 @@ test.for(cases)(
     await expect.poll(blocked).toMatchObject({ code, message: expect.any(String), since: expect.any(String) });
     const entries = async () => (await store.head(sessionId))?.version;
     const before = await entries();
-    // Trying again says nothing more.
+    // A further attempt records nothing new.
     await worker.close({ drainMs: 0 });
     const again = await startWorker({ manager, queue: inProcessQueue(), agents: agents(), onError: () => {}, ...init });
     await again.close({ drainMs: 0 });
     expect(await entries()).toBe(before);
-    // Whoever can begin it does, and the reason is gone.
+    // A suitable worker starts it, and the reason is removed.
     await manager.cancel(sessionId, { runId });
     expect((await manager.runs({ state: "requested" })).items).toEqual([]);
   },
 );
 
-test("each of many workers that have just started says that nobody has the group of a run", async () => {
+test("each of many workers that have just started records that no worker has the group of a run", async () => {
   const codes: (() => Promise<string | undefined>)[] = [];
   // One after the other: each worker then asks the others right after it began to listen.
   for (let count = 0; count < 50; count++) {

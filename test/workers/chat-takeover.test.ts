@@ -21,7 +21,7 @@ async function openServer({ manager, queueUrl }: Fleet): Promise<string> {
   return server.listen();
 }
 
-/** A page of a chat that talks to one server, with what was said before. */
+/** A page of a chat that talks to one server, with the earlier messages. */
 async function openPage(url: string, id: string, stock: boolean): Promise<Chat<UIMessage>> {
   const init = {
     api: `${url}/api/chat`,
@@ -33,13 +33,13 @@ async function openPage(url: string, id: string, stock: boolean): Promise<Chat<U
   return new Chat({ id, messages: await own.messages(id), transport });
 }
 
-/** What a page shows of the answer: its words, and what became of its calls. */
+/** The answer as a page shows it: its text, and the state of its calls. */
 const answerOf = ({ messages }: Chat<UIMessage>): string =>
   (messages[1]?.parts ?? [])
     .map((part) => (part.type === "text" ? part.text : "state" in part ? `[${part.state}] ` : ""))
     .join("");
 
-/** A client of AG-UI, with what it showed of the answer each time that changed: its words, and where a call has a result. */
+/** An AG-UI client, with each state of the shown answer: its text, and whether a call has a result. */
 function openReader(url: string, id: string): ReturnType<typeof clientOf> & { readonly shown: string[] } {
   const client = clientOf({ url }, id);
   const shown: string[] = [];
@@ -90,15 +90,16 @@ describe.for(places)("with a queue on %s", (place) => {
       const dropped = left.agent.runAgent().catch(() => {});
       for (const { agent } of [stayed, left])
         await expect.poll(() => agent.messages.length, { interval: 20 }).toBeGreaterThan(1);
-      // Whoever joins may have missed the first words, and hears them when the answer is whole.
+      // Readers that join may have missed the first words, and get them when the answer is complete.
       const heard = () => (place === "postgres" ? stayed.shown.at(-1) : answerOf(page));
       await expect.poll(heard, { interval: 20 }).toContain(until);
       const [holder] = await holderOf(workers, /^round /);
       holder.child.kill("SIGKILL");
-      // Of each kind one comes before another worker has the run, one while it tells the answer once more; one has stayed.
+      // Of each kind, one joins before another worker has the run, one while it streams the answer again; one has
+      // stayed.
       left.agent.abortRun();
       await dropped;
-      // Its own client ends what it leaves with an error.
+      // The client itself ends an aborted stream with an error.
       expect(types(left.told.splice(0)).filter((type) => /^RUN_/.test(type))).toEqual(["RUN_STARTED", "RUN_ERROR"]);
       const early = await openPage(there, id, true);
       reading.push(early.resumeStream(), left.agent.runAgent());
@@ -115,7 +116,7 @@ describe.for(places)("with a queue on %s", (place) => {
       const after = openReader(there, id);
       await after.agent.runAgent();
       for (const { agent, told, shown } of [stayed, left, came, after]) {
-        // Whatever it showed in between, no word was there twice.
+        // No word was shown twice at any time.
         for (const some of shown) expect(`[result] ${words}done`.startsWith(some), some).toBe(true);
         expect(shown.at(-1)).toBe(`[result] ${words}done`);
         expect(plain(agent.messages)).toEqual(plain(after.agent.messages));

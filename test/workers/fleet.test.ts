@@ -18,7 +18,7 @@ describe.for(places)("with a queue on %s", (place) => {
     expect(Date.parse(taken?.timestamp ?? "") - killedMs).toBeLessThanOrEqual(leaseMs + 1000);
     await idle(fleet.store, sessionId);
     expect(await phasesOf(fleet.store, sessionId)).toEqual(["started", "started", "finished"]);
-    // The call that was under way may have run: the model is told so, and it is not run again.
+    // The call in progress may have run: the model is told so, and it is not run again.
     expect(await fleet.effects()).toEqual([0, 1, 2].map((round) => `${runId} ${round}`));
     expect(second.lines()).not.toContain(`round ${runId} 2`);
   });
@@ -34,7 +34,7 @@ describe.for(places)("with a queue on %s", (place) => {
     const before = await entriesOf(fleet.store, sessionId);
     expect(before.at(-1)).toMatchObject({ type: "run", phase: "finished" });
     frozen.child.kill("SIGCONT");
-    // It has done with what it had when it has answered another, and ended.
+    // It has finished its earlier work when it has answered another notification.
     const awake = frozen.lines().length;
     frozen.child.kill("SIGTERM");
     await says(frozen, /^closed$/, awake);
@@ -47,7 +47,7 @@ describe.for(places)("with a queue on %s", (place) => {
     const fleet = await openFleet(place);
     const options = { leaseMs: 60_000 };
     const workers = [await fleet.startWorker(options), await fleet.startWorker(options)];
-    // On a busy machine the signal takes its time, and the run must not be over before.
+    // On a busy machine the signal is delayed, and the run must not be over before it arrives.
     const { sessionId, runId } = await fleet.ask("rounds=3 ms=1500");
     const [first, second] = await holderOf(workers, new RegExp(`^round ${runId} 0$`));
     first.child.kill("SIGTERM");
@@ -60,7 +60,7 @@ describe.for(places)("with a queue on %s", (place) => {
     expect(await fleet.effects()).toEqual([0, 1, 2].map((round) => `${runId} ${round}`));
   });
 
-  test("what is asked for with nobody there waits, and begins with the first worker", async (context) => {
+  test("a run that is requested without workers waits, and starts with the first worker", async (context) => {
     if (place === "redis" && redisSkip !== null) skipBecause(context, redisSkip);
     const fleet = await openFleet(place);
     const asked = await Promise.all(Array.from({ length: 20 }, () => fleet.ask("rounds=1 ms=1")));

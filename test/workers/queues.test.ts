@@ -8,7 +8,7 @@ import { postgresUrl } from "../postgres-server.ts";
 import { ioRedisClient, redisSkip, redisUrl } from "../redis-server.ts";
 import { skipBecause } from "../skip.ts";
 
-/** Makes queues that hear each other, as those of several processes do. */
+/** Creates queues that share messages, like those of several processes. */
 type Makes = () => Promise<() => RunQueue>;
 
 const backends: Readonly<Record<string, Makes>> = {
@@ -30,7 +30,7 @@ let runners = 0;
 /** A name that no other test notifies about: the tests of one server share it. */
 const newRunner = (): string => `helper: ${++runners}/${process.pid}`;
 
-/** Collects what is notified about, and lets each go on until it is told. */
+/** Collects the notifications, and blocks each handler until it is released. */
 class Heard {
   readonly sessions: string[] = [];
   readonly #held: (() => void)[] = [];
@@ -49,7 +49,7 @@ class Heard {
     this.sessions.push(sessionId);
   };
 
-  /** Lets the one go on that was heard first. */
+  /** Releases the oldest handler. */
   release(): void {
     this.#held.shift()?.();
   }
@@ -256,13 +256,13 @@ describe.for(Object.entries(backends))("a queue %s", ([name, makes]) => {
   });
 });
 
-test("an address that names no queue is refused without what is secret in it", () => {
+test("an invalid address is refused without showing its password", () => {
   expect(() => bullmqQueue({ url: "http://me:secret@host/" })).toThrow(/names no queue/);
   expect(() => bullmqQueue({ url: "http://me:secret@host/" })).not.toThrow(/secret/);
 });
 
 test.for(["redis://127.0.0.1:1", "postgres://127.0.0.1:1/none"])(
-  "that nothing is at %s is said when the queue is first notified",
+  "an unreachable server at %s is reported when the queue is first notified",
   async (url) => {
     const queue = bullmqQueue({ url });
     await expect(queue.notify("s", { runner: "a" })).rejects.toMatchObject({ code: "STORE_FAILED" });
@@ -270,7 +270,7 @@ test.for(["redis://127.0.0.1:1", "postgres://127.0.0.1:1/none"])(
   },
 );
 
-test("a server that goes away is said once, and once more when it goes away again after it was well", async (context) => {
+test("an outage of a server is reported once, and once more after a recovery", async (context) => {
   const missing = redisMissing();
   if (missing !== null) skipBecause(context, missing);
   const redis = await startRedis();
@@ -293,7 +293,7 @@ test("a server that goes away is said once, and once more when it goes away agai
     await redis.resume();
     await expect.poll(() => notifies(`s-${times}`)).toBe(true);
     await expect.poll(() => heard.sessions).toContain(`s-${times}`);
-    // So long without an error is what is promised to count as well.
+    // An error-free time of this length counts as a recovery.
     await pause(6500);
     expect(told).toHaveLength(times);
   }
@@ -325,11 +325,11 @@ async function notifyMany(queue: RunQueue, runners: readonly string[]): Promise<
     const ids = Array.from({ length: 40 }, (_, index) => from + index);
     await Promise.all(ids.map((id) => queue.notify(`s-${id}`, { runner: runners[id % runners.length] as string })));
   }
-  // One whose answer takes longer than a part of the lease is notified once more.
+  // A notification whose handler takes longer than a part of the lease is renewed.
   await expect.poll(() => new Set(heard.sessions).size).toBe(600);
 }
 
-test("on Redis, what BullMQ tells nobody is not kept", async (context) => {
+test("on Redis, events of BullMQ that nobody reads are not kept", async (context) => {
   if (redisSkip !== null) skipBecause(context, redisSkip);
   const queue = bullmqQueue({ url: await redisUrl() });
   onTestFinished(() => queue.close());
@@ -351,7 +351,7 @@ async function ownDatabase(): Promise<string> {
   return url.href;
 }
 
-test("on PostgreSQL, what BullMQ tells nobody is not kept, and a queue has a connection for each runner and five more", async () => {
+test("on PostgreSQL, events of BullMQ that nobody reads are not kept, and a queue has a connection for each runner and five more", async () => {
   const url = await ownDatabase();
   const client = new Client(url);
   await client.connect();
@@ -368,7 +368,7 @@ test("on PostgreSQL, what BullMQ tells nobody is not kept, and a queue has a con
     Array.from({ length: 6 }, () => newRunner()),
   );
   expect((await count(connections)) - before).toBeLessThanOrEqual(6 + 5);
-  // What is over a queue's limit goes with every 256th event of the database, whichever queue that is of.
+  // Events over a queue's limit are deleted with every 256th event of the database, of any queue.
   expect(await count("bullmq.meta WHERE field = 'opts.maxLenEvents' AND value = '1'")).toBe(6);
   expect(await count("bullmq.meta WHERE field = 'opts.maxLenEvents'")).toBe(6);
 });

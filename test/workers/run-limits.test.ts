@@ -9,7 +9,7 @@ import { openStore } from "../../src/stores/open-store.ts";
 import { inProcessQueue, startWorker } from "../../src/workers/index.ts";
 import { gate } from "../http/runs-agents.ts";
 
-test("a user has at most so many runs at once on all workers of a store, and all of them are run in the end", async () => {
+test("a user has a limited number of concurrent runs on all workers of a store, and all of them run in the end", async () => {
   const directory = await mkdtemp(join(tmpdir(), "skein-limits-"));
   const url = `sqlite:${join(directory, "skein.db")}`;
   const [begun, hold] = [[] as string[], gate()];
@@ -27,7 +27,7 @@ test("a user has at most so many runs at once on all workers of a store, and all
     },
   };
   const agent = createAgent({ name: "helper", prompt: "", model, builtInTools: false });
-  // Each has a store and a queue of its own, as on three machines.
+  // Each has a separate store and queue, as on three machines.
   const fleet = await Promise.all(
     [1, 2, 3].map(async () => ({ store: await openStore(url), queue: inProcessQueue() })),
   );

@@ -27,7 +27,7 @@ async function work(init: Partial<WorkerInit> & Pick<WorkerInit, "agents">) {
   return { worker, manager, queue, store: manager.store };
 }
 
-/** Agents whose runs begin, are counted by the names in their input, and go on until they are let go. */
+/** Agents whose runs are counted by the names in their input, and continue until they are released. */
 function counting(): { readonly begun: string[]; readonly agent: ReturnType<typeof createAgent>; readonly hold: Gate } {
   const [begun, hold] = [[] as string[], gate()];
   const model = {
@@ -50,7 +50,7 @@ async function ask(manager: SessionManager, queue: RunQueue, input: string, user
   return { sessionId, runId };
 }
 
-test("a store whose leases hold in one process takes no queue that others hear", async () => {
+test("a store whose leases are valid in one process only accepts no shared queue", async () => {
   const manager = new SessionManager({ store: openMemoryStore() });
   const queue = bullmqQueue({ url: "redis://127.0.0.1:1" });
   const refused = { code: "INVALID_OPTION", message: expect.stringContaining("inProcessQueue()") };
@@ -99,7 +99,7 @@ test.for([
   },
 );
 
-test("with little room, whoever has asked for less goes first", async () => {
+test("with little capacity, users with fewer requests go first", async () => {
   const { agent, begun, hold } = counting();
   const queue = inProcessQueue();
   const manager = new SessionManager({ store: openMemoryStore() });
@@ -111,7 +111,7 @@ test("with little room, whoever has asked for less goes first", async () => {
   await expect.poll(() => begun).toEqual(["ann 1", "bob", "ann 2", "ann 3", "ann 4", "ann 5"]);
 });
 
-test("what is too much for a user waits, others pass, and it begins as soon as there is room", async () => {
+test("a run over a user's limit waits, others pass it, and it starts as soon as there is room", async () => {
   const { agent, begun, hold } = counting();
   const { manager, queue, store, worker } = await work({ agents: [agent], maxRunsPerUser: 2 });
   const asked = [];
@@ -140,7 +140,7 @@ test("a run begins at its time, and one behind it at its own", async () => {
   expect(new Date().toISOString() >= dues.late).toBe(true);
 });
 
-test("a notification for a session that someone has is heard again when their lease ends", async () => {
+test("a notification for a held session is delivered again when the lease ends", async () => {
   const { agent, begun, hold } = counting();
   hold.open();
   const { manager, queue, store } = await work({ agents: [agent], leaseMs: 1000 });
@@ -154,7 +154,7 @@ test("a notification for a session that someone has is heard again when their le
   expect(Date.now()).toBeGreaterThanOrEqual(Date.parse(lease.expiresAt));
 });
 
-test("what nobody rang for is found by the sweep", async () => {
+test("a run without a notification is found by the sweep", async () => {
   const { agent, begun, hold } = counting();
   hold.open();
   const manager = new SessionManager({ store: openMemoryStore() });
@@ -166,7 +166,7 @@ test("what nobody rang for is found by the sweep", async () => {
   await expect.poll(() => begun).toEqual(["before", "after"]);
 });
 
-test("a run for an agent that a worker lacks is left to those who have it", async () => {
+test("a run for an agent that a worker lacks is left to workers that have it", async () => {
   const queue = inProcessQueue();
   const { manager, store } = await work({ agents: [answering(["?"], [], "other")], queue, sweepMs: 20 });
   const { sessionId } = await manager.create({ userId: "ann" });
@@ -200,7 +200,7 @@ test("a group is run as agents are, and stopped at its deadline", async () => {
   ]);
 });
 
-test("a run is asked for on one server, followed with its deltas on a second, approved on a third and ended on a fourth", async (context) => {
+test("a run is requested on one server, streamed on a second, approved on a third and finished on a fourth", async (context) => {
   if (redisSkip !== null) skipBecause(context, redisSkip);
   const fleet = await openFleet("redis");
   const hold = gate();
@@ -227,7 +227,7 @@ test("a run is asked for on one server, followed with its deltas on a second, ap
   const { questions } = await nextOf(two, run, "run-parked");
   await three.runs.approve(id, questions[0]?.question ?? "");
   await expect.poll(() => seen.filter(({ type }) => type === "text-delta").length).toBe(2);
-  // Who joins late is told what was said before.
+  // A late reader gets the earlier text.
   expect(await nextOf(three, run, "text-delta")).toMatchObject({ text: "Paid" });
   expect(await four.runs.cancel(id, run.runId)).toMatchObject({ status: "cancelled" });
   await reading;
@@ -236,7 +236,7 @@ test("a run is asked for on one server, followed with its deltas on a second, ap
   hold.open();
 });
 
-test("a run that nobody who is there can take is shown as such, and beyond maxWaiting no more are taken", async () => {
+test("a run that no live worker can take is shown as such, and beyond maxWaiting no more are accepted", async () => {
   const manager = new SessionManager({ store: openMemoryStore() });
   const queue = inProcessQueue();
   const server = await createServer({
@@ -270,7 +270,7 @@ test("a run that nobody who is there can take is shown as such, and beyond maxWa
     asked += 1;
   });
   const { workers, waiting, requested } = await client.fleet();
-  // Whoever looks wants to know what holds now.
+  // A listing shows the present state.
   expect(asked).toBe(1);
   expect([workers, waiting, requested.items.map(({ withoutWorker }) => withoutWorker)]).toEqual([[], 2, [true, true]]);
   await work({ agents: [answering(["Hello.", "Hello."], [], "helper")], queue, manager });
@@ -279,7 +279,7 @@ test("a run that nobody who is there can take is shown as such, and beyond maxWa
   await pause(0);
 });
 
-test("an answered run that is tied to a machine is without a worker until one is there", async () => {
+test("an answered run that is bound to a machine is without a worker until one is there", async () => {
   const manager = new SessionManager({ store: openMemoryStore() });
   const queue = inProcessQueue();
   const server = await createServer({ manager, queue, agents: [answering([], [], "helper")] });
@@ -307,12 +307,12 @@ test("an answered run that is tied to a machine is without a worker until one is
     for (const host of hosts) await say(host);
     return shown();
   };
-  // Who has just begun to listen does not know yet who is there.
+  // A new listener does not know the workers yet.
   await expect.poll(() => beat("here")).toEqual([true, true]);
   expect(await beat("here", "elsewhere")).toEqual([false, false]);
 });
 
-test("that the queue is gone is told to its workers and servers", async (context) => {
+test("the loss of the queue is reported to its workers and servers", async (context) => {
   const missing = redisMissing();
   if (missing !== null) skipBecause(context, missing);
   const redis = await startRedis();

@@ -37,7 +37,7 @@ async function refused(tree: SessionTree, options: CompactOptions, error: object
 }
 
 describe("compact", () => {
-  test("appends the summary with what it keeps, what it replaces and what it cost", async () => {
+  test("appends the summary with what it keeps, what it replaces and its cost", async () => {
     const read = assistant("first answer", { toolCalls: [call("c", "read_file", '{"path":"a.txt"}')] });
     const tree = await treeOf({
       u1: user("first question"),
@@ -133,7 +133,7 @@ describe("a divided turn", () => {
     b2: assistant(ten),
   };
 
-  test("asks twice, and joins the summaries and what they cost", async () => {
+  test("asks twice, and adds up the summaries and their costs", async () => {
     const tree = await treeOf({ u1: user("first question"), a1: assistant("first answer"), ...long });
     const reply = (content: string, tokens: number): AssistantMessage => ({
       role: "assistant",
@@ -223,7 +223,7 @@ describe("a second compaction", () => {
     await expect(tree.undoCompaction()).rejects.toMatchObject({ code: "UNKNOWN_ENTRY" });
   });
 
-  test("after an undo starts anew, whatever settings it is given", async () => {
+  test("after an undo starts again, with any settings", async () => {
     const tree = await treeOf(chat);
     await compact(tree, { model: scripted(["first"]), settings });
     await tree.undoCompaction();
@@ -246,7 +246,7 @@ describe("hooks", () => {
     expect(model.requests).toEqual([]);
   });
 
-  test("beforeCompact may bring the summary, with or without details of its own", async () => {
+  test("beforeCompact can supply the summary, with or without its own details", async () => {
     const model = scripted([]);
     const own = asCompaction(
       await compact(await treeOf(chat), {
@@ -342,7 +342,7 @@ describe("while the model thinks", () => {
     await expect(compact(tree, { model, settings })).rejects.toMatchObject({ code: "CONFLICT" });
   });
 
-  test("a leaf that moves within the kept part is none: the summary is of the same story", async () => {
+  test("a leaf that moves within the kept part is no conflict: the summary still fits", async () => {
     const tree = await treeOf(chat);
     const model = scripted([
       async () => {
@@ -363,7 +363,7 @@ describe("an abort", () => {
     expect(model.requests).toEqual([]);
   });
 
-  test("while the model thinks ends the wait at once and appends nothing", async () => {
+  test("during the model's answer ends the wait immediately and appends nothing", async () => {
     const controller = new AbortController();
     const never = new Promise<string>(() => {});
     const model = scripted([

@@ -25,7 +25,7 @@ import type { LoopCompaction, LoopOptions } from "../loop-options.ts";
 import { ModelError } from "../model/model-error.ts";
 import { runSessionLoop } from "../run-session-loop.ts";
 
-/** A text of n letters is n tokens for what is kept. */
+/** A text of n letters counts as n tokens. */
 const settings = { keepRecentTokens: 20, reserveTokens: 100, tokenizer: (text: string) => text.length };
 const retry = { baseDelayMs: 0 };
 const overflow = new ModelError("context_overflow", "Too long.", { provider: "sample", status: 400 });
@@ -44,7 +44,7 @@ const talk = (): Session =>
 
 const summaries = (...replies: readonly ScriptedReply[]): ScriptedModel => scripted(replies);
 
-/** A run whose first answer says that its context is full, so that room is made before the second. */
+/** A run whose first answer reports a full context, so that it is compacted before the second. */
 function filling(
   compaction: LoopCompaction | false,
   replies: readonly ScriptedReply[] = ["Done."],
@@ -94,7 +94,7 @@ describe("before a request that might not fit", () => {
     expect(session.cost).toBe(0.5);
   });
 
-  test("nothing is done when it fits, when that is turned off, or when nobody knows how much fits", async () => {
+  test("nothing is done if the context fits, if compaction is disabled, or if the window is unknown", async () => {
     const model = summaries();
     const roomy = scripted([{ ...calling(callOf("a", "look")), usage: usage(800) }, "Done."], { contextWindow: 1000 });
     const options = { tools: [toolOf("look")], compaction: { settings, model } };
@@ -145,7 +145,7 @@ describe("before a request that might not fit", () => {
     expect(model.requests).toHaveLength(0);
   });
 
-  test("a handler can write the summary, and handlers hear when it is done", async () => {
+  test("a handler can supply the summary, and handlers are called after the compaction", async () => {
     const heard: unknown[] = [];
     const given = { beforeCompact: () => ({ summary: "In short.", details: { by: "hand" } }) };
     const after = { compact: (event: { sessionId: string; entry: unknown }) => void heard.push(event) };
@@ -161,7 +161,7 @@ describe("before a request that might not fit", () => {
     ]);
   });
 
-  test("a summary that fails is reported, and the request is made as it is", async () => {
+  test("a failed summary is reported, and the request is sent unchanged", async () => {
     const { messages, settled } = collectWarnings();
     const { run, model } = filling({ model: summaries("") });
     expect((await run).text()).toBe("Done.");
@@ -179,7 +179,7 @@ describe("before a request that might not fit", () => {
     expect(messages).toEqual([expect.stringMatching(/details is a function/)]);
   });
 
-  test("a summary is tried again after a failure that passes, and an abort ends it at once", async () => {
+  test("a summary is retried after a transient failure, and an abort ends it immediately", async () => {
     const busy = new ModelError("server", "Busy.", { provider: "x" });
     const again = filling({ model: summaries(busy, "In short.") });
     await again.run;
@@ -194,7 +194,7 @@ describe("before a request that might not fit", () => {
     await expect(asking.run.synchronize()).rejects.toMatchObject({ code: "ABORTED", cause: "enough" });
   });
 
-  test("a handler that waits for the run is told so", async () => {
+  test("a handler that waits for its own run gets an error", async () => {
     const codes: string[] = [];
     const hooks = {
       beforeCompact: async () => {
@@ -283,7 +283,7 @@ describe("after a request that was refused as too long", () => {
 });
 
 describe("a run that is kept", () => {
-  test("has the summary on record, so that the session reopens with the very context that the run went on with", async () => {
+  test("records the summary, so that the session reopens with the context that the run continued with", async () => {
     const store = openMemoryStore();
     const { run, model } = filling({ model: summaries("In short.") }, ["Done."], { persist: store });
     const session = await run;
@@ -300,7 +300,7 @@ describe("a run that is kept", () => {
     expect(inShort(reopened.at(-1) as never)).toBe("assistant: Done.");
   });
 
-  test("asks the handlers of the tree that it goes on in", async () => {
+  test("calls the hooks of the tree in which it runs", async () => {
     const tree = await SessionTree.inMemory("/project", {
       hooks: [{ beforeCompact: () => ({ summary: "In short." }) }],
     });
@@ -310,7 +310,7 @@ describe("a run that is kept", () => {
     expect((await tree.buildContext()).messages.slice(0, -1)).toEqual(model.requests[1]?.messages.slice(1));
   });
 
-  test("goes on from a summary that is there already", async () => {
+  test("continues from an existing summary", async () => {
     const tree = await SessionTree.inMemory("/project");
     const first = filling({ hooks: { beforeCompact: () => ({ summary: "In short." }) } }, ["Done."], { persist: tree });
     await first.run;

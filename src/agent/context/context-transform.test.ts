@@ -62,7 +62,7 @@ function running(
 }
 
 describe("in a run, a context transform", () => {
-  test("makes the messages of every request, and leaves the transcript and what is kept as they are", async () => {
+  test("changes the messages of every request, but neither the transcript nor the log", async () => {
     const store = openMemoryStore();
     const lastOnly: ContextTransform = (messages) => messages.filter(({ role }) => role === "user").slice(-1);
     const { model, run } = running([looking("a"), "Tomorrow."], [lastOnly], { persist: store });
@@ -82,7 +82,7 @@ describe("in a run, a context transform", () => {
     expect((await store.head(session.id))?.messageCount).toBe(8);
   });
 
-  test("works on what the one before it made, also where that takes time", async () => {
+  test("receives the result of the previous one, also if that is asynchronous", async () => {
     const first: ContextTransform = async (messages) => {
       await new Promise((resolve) => setImmediate(resolve));
       return [...messages, user("first")];
@@ -93,7 +93,7 @@ describe("in a run, a context transform", () => {
     expect(asked(model, 0)).toEqual(["user: first", "user: second"]);
   });
 
-  test("is told the session, the round, the latest and the first question, and when to stop", async () => {
+  test("receives the session, the round, the latest and the first question, and the signal", async () => {
     const told: ContextInfo[] = [];
     const steering: { run?: SessionRun } = {};
     const { run } = running(
@@ -186,7 +186,7 @@ describe("in a run, a context transform", () => {
     await expect(run).rejects.toMatchObject({ code: "ABORTED" });
   });
 
-  test("that waits for its own run is told so", async () => {
+  test("that waits for its own run gets an error", async () => {
     const own: { run?: SessionRun } = {};
     const { run } = running(
       ["Tomorrow."],
@@ -231,7 +231,7 @@ describe("in a run, a context transform", () => {
 
 describe("without a context transform", () => {
   test.for([{ context: undefined }, { context: [] }])(
-    "no message is put together that nobody reads: %j",
+    "messages that no one reads are not put together: %j",
     async (given) => {
       const iterate = vi.spyOn(Transcript.prototype, Symbol.iterator);
       const options = given.context === undefined ? {} : { context: given.context };
@@ -254,7 +254,7 @@ describe("without a context transform", () => {
 describe("pruneContext", () => {
   const pruner = new RelevanceContextPruner();
 
-  test("sends of the past what matters, and all that was said since the question", async () => {
+  test("sends the relevant part of the past, and everything since the question", async () => {
     const context = [pruneContext(pruner, { maxTurns: 3 })];
     const { model, run } = running([looking("a"), looking("b"), "Tomorrow."], context);
     await run;
@@ -295,18 +295,18 @@ describe("pruneContext", () => {
     expect(await prune(messages.slice(1), { ...info, query: "" })).toEqual(messages.slice(1));
   });
 
-  test("takes the latest user message for the question where the first is gone", async () => {
+  test("uses the latest user message as the question if the original is no longer there", async () => {
     const messages = [user("refund a"), user("refund b"), user("when?")];
     const prune = pruneContext(pruner, { maxTurns: 1 });
     expect(await prune(messages, { ...info, question: user("gone") })).toEqual([messages[2]]);
   });
 
-  test("prunes everything where nobody asked", async () => {
+  test("prunes everything if there is no question", async () => {
     const messages: Message[] = [system, { role: "assistant", content: "refund" }, { role: "assistant", content: "x" }];
     expect(await pruneContext(pruner, { maxTurns: 2 })(messages, info)).toEqual(messages.slice(0, 2));
   });
 
-  test("has a token budget too, counted as it is told", async () => {
+  test("also enforces a token budget, with the given tokenizer", async () => {
     const messages = [system, user("refund refund refund"), user("refund"), user("when?")];
     const countTokens = (text: string) => text.length;
     const counting = new RelevanceContextPruner({ countTokens });
@@ -365,7 +365,7 @@ describe("the parts of a pipeline", () => {
     expect(questionOf(Transcript.empty)).toBeNull();
   });
 
-  test("are told an empty query where the latest question has no text", async () => {
+  test("receive an empty query if the latest question has no text", async () => {
     const queries: string[] = [];
     const telling: ContextTransform = (messages, { query }) => {
       queries.push(query);

@@ -43,7 +43,7 @@ describe("summarizeBranch", () => {
     expect(texts).toEqual(["the question", expect.stringContaining("it did not work")]);
   });
 
-  test("goes to another branch, telling only what the two do not share", async () => {
+  test("moves to another branch and summarizes only what the two do not share", async () => {
     const tree = await treeOf(story);
     await tree.branch("a");
     await tree.appendMessage(assistant("the other way"), { id: "e" });
@@ -54,7 +54,7 @@ describe("summarizeBranch", () => {
     expect(asked).toContain("<conversation>\n[assistant] the other way\n</conversation>");
   });
 
-  test("before the root tells everything", async () => {
+  test("to before the root summarizes everything", async () => {
     const tree = await treeOf(story);
     const model = scripted(["s"]);
     const entry = await summarizeBranch(tree, null, { model });
@@ -62,7 +62,7 @@ describe("summarizeBranch", () => {
     expect(textOf(model.requests[0]?.messages.at(-1)?.content ?? null)).toContain("the question");
   });
 
-  test("only moves the leaf when nothing is left behind that could be told", async () => {
+  test("only moves the leaf if there is nothing to summarize", async () => {
     const model = scripted([]);
     const tree = await treeOf(story);
     await tree.appendModelChange("p", "m");

@@ -34,7 +34,7 @@ describe("the request for a summary", () => {
     expect(questionOf({ kind: "branch", entries })).toContain("a branch that is now left");
   });
 
-  test("shows who said what, what was called and what came back", () => {
+  test("shows the speakers, the calls and their results", () => {
     const entries = [
       ...entriesOf(
         { role: "system", content: "be kind" },
@@ -61,7 +61,7 @@ describe("the request for a summary", () => {
     expect(question).not.toContain("half");
   });
 
-  test("cuts what tools take and give at 2,000 characters, and says how much is missing", () => {
+  test("cuts arguments and results at 2,000 characters, and says how much is missing", () => {
     const exact = questionOf({ kind: "turn", entries: entriesOf(calls("x"), result("x", "y".repeat(2000))) });
     expect(exact).toContain("y".repeat(2000));
     expect(exact).not.toContain("more characters");
@@ -76,7 +76,7 @@ describe("the request for a summary", () => {
   });
 });
 
-test("settings, failed answers and empty ones tell nothing", () => {
+test("settings, failed answers and empty ones have nothing to summarize", () => {
   const setting = entryAt(0, "a", null, { type: "model_change", provider: "p", modelId: "m" });
   expect(tellsAnything([])).toBe(false);
   expect(tellsAnything([setting, ...entriesOf(assistant("half", { stopReason: "error" }), assistant(""))])).toBe(false);

@@ -9,7 +9,7 @@ test("counts with a real tokenizer where one is installed", async () => {
   expect(count("many words of ordinary English text ".repeat(200))).toBeLessThan(1300);
 });
 
-test("takes text that looks like a control token, or is half an emoji, as text", async () => {
+test("treats text that looks like a control token, or is half an emoji, as text", async () => {
   const count = await loadTokenizer();
   expect(count("<|endoftext|> and <|im_start|>")).toBeGreaterThan(2);
   expect(count("\ud83d")).toBeGreaterThan(0);

@@ -9,7 +9,7 @@ import type { ModelDelta, ModelReply, ModelRequest } from "./model.ts";
 import { runSessionLoop } from "../run-session-loop.ts";
 import type { Tool } from "../tools/tool.ts";
 
-/** An executor that gives these replies, and remembers what it was asked. */
+/** An executor that returns these replies and records its requests. */
 function executorOf(replies: readonly ModelReply[], extras: Partial<LoopExecutor> = {}) {
   const requests: ModelRequest[] = [];
   const executor: LoopExecutor = {
@@ -69,7 +69,7 @@ describe("an executor", () => {
     expect(first?.[1]).toBe(second?.[1]);
   });
 
-  test("hears that the tool's time is over, and that the run is aborted", async () => {
+  test("receives the tool's timeout and the run's abort as a signal", async () => {
     const reasons: unknown[] = [];
     const began = gate();
     const dispatchTool: LoopExecutor["dispatchTool"] = (_session, _tool, _args, { callId, signal }) => {
@@ -88,7 +88,7 @@ describe("an executor", () => {
     expect([resultsOf(run.transcript), reasons]).toMatchObject([[{ error_kind: "timeout" }], ["a", "b"]]);
   });
 
-  test("tells of tools of its own, which only it can run", async () => {
+  test("offers its own tools, which only it can run", async () => {
     const schema = {
       name: "remote",
       description: "Runs elsewhere.",
@@ -113,7 +113,7 @@ describe("an executor", () => {
     ]);
   });
 
-  test("that tells of none leaves the loop its own", async () => {
+  test("without tools leaves the loop's own tools in place", async () => {
     const { executor, requests } = executorOf([saying("Done.")], { toolSchemas: () => [] });
     await runSessionLoop(asking(), someAgent(), { executor, tools: [toolOf("look")], builtInTools: false });
     expect(requests[0]?.tools?.map(({ name }) => name)).toEqual(["look"]);
@@ -146,7 +146,7 @@ describe("an executor", () => {
 });
 
 describe("a streaming executor", () => {
-  test("tells its listener of every piece, and runs tools by the inner one", async () => {
+  test("calls its listener with each delta, and runs tools with the inner executor", async () => {
     const deltas: ModelDelta[] = [];
     const inner = {
       prefix: "inner",
@@ -164,7 +164,7 @@ describe("a streaming executor", () => {
     expect(types).toContain("text-delta");
   });
 
-  test("takes the schemas of the inner one", async () => {
+  test("uses the schemas of the inner executor", async () => {
     const model = scripted(["Done."]);
     const schema = toolOf("remote").schema;
     const executor = streamingExecutor(model, () => {}, { toolSchemas: () => [schema], dispatchTool: () => "x" });

@@ -17,7 +17,7 @@ import { runSessionLoop } from "../run-session-loop.ts";
 
 const retry = { baseDelayMs: 0 };
 
-describe("a model that answers rubbish fails the run as a malformed answer, which is not asked for again, for", () => {
+describe("an invalid answer fails the run as malformed and is not retried, for", () => {
   const cycle: Record<string, unknown> = { role: "assistant", content: "x" };
   cycle.self = cycle;
   test.each<[string, unknown]>([
@@ -62,7 +62,7 @@ describe("a model that answers rubbish fails the run as a malformed answer, whic
   });
 });
 
-describe("an answer that says of itself", () => {
+describe("an answer whose stop reason says", () => {
   test("that it is an error fails the run", async () => {
     const model = scripted([{ role: "assistant", content: "Sorry.", stopReason: "error" }]);
     await expect(runSessionLoop(asking(), someAgent(), { model, retry }).synchronize()).rejects.toMatchObject({
@@ -135,7 +135,7 @@ describe("a stream", () => {
     expect(deltas[0]).toMatchObject({ type: "tool-call-delta", round: 1, index: 1, name: "look", arguments: '{"n":' });
   });
 
-  test("with a piece of a kind that is not known goes on without it", async () => {
+  test("skips a delta of an unknown kind", async () => {
     const model = streamOf(async function* () {
       yield { type: "weather", text: "sunny" } as never;
       yield { type: "text-delta", text: "Fine." };

@@ -32,7 +32,7 @@ describe("a model is asked again", () => {
     expect(model.requests[1]?.messages).toEqual(model.requests[0]?.messages);
   });
 
-  test("not after a failure that does not pass, or is none of a model", async () => {
+  test("not after a permanent failure, or an error that is not the model's", async () => {
     const kinds = ["authentication", "invalid_request", "malformed", "other", "context_overflow"] as const;
     for (const error of [...kinds.map((kind) => failing(kind)), new Error("A bug.")]) {
       const model = scripted([error, "Never asked for."]);
@@ -52,7 +52,7 @@ describe("a model is asked again", () => {
     expect(once.requests).toHaveLength(1);
   });
 
-  test("in each round anew", async () => {
+  test("again in each round", async () => {
     const model = scripted([
       failing("server"),
       failing("server"),
@@ -66,7 +66,7 @@ describe("a model is asked again", () => {
     expect(session.text()).toBe("Done.");
   });
 
-  test("and what the failed try had said is void", async () => {
+  test("and the text of the failed attempt is discarded", async () => {
     const model = scripted([
       async function* () {
         yield { type: "text-delta", text: "Half an ans" };
@@ -121,7 +121,7 @@ describe("the wait before that", () => {
     }
   });
 
-  test("is what the provider asks for where that is longer, up to ten times the longest", async () => {
+  test("is what the provider asks for if that is longer, up to ten times the maximum", async () => {
     expect(await delaysOf({ baseDelayMs: 0, delayMaxMs: 5 }, failing("rate_limit", { retryAfterMs: 20 }), 2)).toEqual([
       20,
     ]);
@@ -130,7 +130,7 @@ describe("the wait before that", () => {
     );
   });
 
-  test("ends at once when the run is aborted, and what the failed try had said is not kept", async () => {
+  test("ends immediately when the run is aborted, and the text of the failed attempt is not kept", async () => {
     const model = scripted([
       async function* () {
         yield { type: "text-delta", text: "Half an ans" };
@@ -145,7 +145,7 @@ describe("the wait before that", () => {
     expect(shortly(run.transcript)).toEqual(["user: Do it."]);
   });
 
-  test("is as by default for settings that are there and undefined", async () => {
+  test("uses the defaults for settings that are undefined", async () => {
     let tried = 0;
     const model = modelOf(async () => {
       tried += 1;

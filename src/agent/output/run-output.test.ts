@@ -23,7 +23,7 @@ function agentOf(model: Model, tools = [toolOf("look")]) {
   return createAgent({ prompt: "You know orders.", model, tools, builtInTools: false });
 }
 
-/** A model that can be asked for calls only. */
+/** A model that supports tool calls only. */
 function callingModel(...replies: readonly ScriptedReply[]) {
   const { takesOutput: _none, ...model } = scripted(replies);
   return model;
@@ -32,7 +32,7 @@ function callingModel(...replies: readonly ScriptedReply[]) {
 const giving = (id: string, args: unknown) => calling(callOf(id, "give_answer", args));
 
 describe("a run with an output", () => {
-  test("comes to the value as the schema makes it, typed, and puts on record what the model wrote", async () => {
+  test("returns the value as its schema parses it, typed, and records what the model wrote", async () => {
     const store = openMemoryStore();
     const model = scripted([calling(callOf("1", "look")), ORDER]);
     const run = agentOf(model).run("Which order?", { output: Order, persist: store });
@@ -48,7 +48,7 @@ describe("a run with an output", () => {
     expect((await eventsOf(run)).at(-1)).toMatchObject({ type: "run-finished", output: JSON.parse(ORDER) });
   });
 
-  test("takes JSON Schema, also of what is no object, and types it", async () => {
+  test("accepts JSON Schema, also for values other than objects, and types it", async () => {
     const output = { type: "array", items: { type: "integer" } } as const;
     const model = scripted(["[1, 2]", '```json\n{"value": [1, 2]}\n```']);
     const answer = await agentOf(model).run("Which?", { output });
@@ -57,7 +57,7 @@ describe("a run with an output", () => {
     expect(model.requests[0]?.output).toMatchObject({ properties: { value: output }, additionalProperties: false });
   });
 
-  test("says what is wrong at most so often, fails, and keeps what was said", async () => {
+  test("reports an invalid value at most this often, then fails and keeps the messages", async () => {
     const run = agentOf(scripted(["{", "{}", "{}", ORDER])).run("Which?", { output: Order });
     await expect(run.synchronize()).rejects.toMatchObject({
       code: "OUTPUT_INVALID",
@@ -118,7 +118,7 @@ describe("a run with an output", () => {
     expect(dispatched).toEqual(["look"]);
   });
 
-  test("gives the value of its last answer where people say something meanwhile", async () => {
+  test("returns the value of its last answer if users add messages in the meantime", async () => {
     const model = scripted([ORDER, '{"number":"12","paid":"2026-01-02T03:04:05Z"}']);
     const run = agentOf(model).run("Which?", { output: Order });
     await run.followUp("And the other one?");
@@ -181,13 +181,13 @@ describe("at the call", () => {
     expect((await store.list({})).items).toEqual([]);
   });
 
-  test("a tool with the name of the one that takes the value is refused", () => {
+  test("a tool with the name of the structured output tool is refused", () => {
     const run = () => agentOf(scripted([]), [toolOf("give_answer")]).run("Which?", { output: Order });
     expect(run).toThrow(expect.objectContaining({ code: "INVALID_TOOL" }));
   });
 });
 
-describe("a run whose process is gone", () => {
+describe("a run whose process died", () => {
   const ways = [
     ["a text", scripted, (text: string): ScriptedReply => text],
     ["a call", (replies: readonly ScriptedReply[]) => callingModel(...replies), (text: string) => giving("1", text)],
@@ -199,7 +199,7 @@ describe("a run whose process is gone", () => {
     throw new Error("The process is gone.");
   };
 
-  test.for(ways)("does not begin to count anew how often its value, as %s, did not fit", async ([, modelOf, given]) => {
+  test.for(ways)("does not reset the number of invalid values, %s", async ([, modelOf, given]) => {
     const store = openMemoryStore();
     const hanging = modelOf([given("{}"), given("{}"), () => new Promise<never>(() => {})]);
     const run = agentOf(hanging).run("Which?", { output: Order, persist: store });

@@ -40,7 +40,7 @@ async function storeWith(open: () => Promise<SessionStore>, ...drafts: EntryDraf
   const store = await open();
   onTestFinished(() => store.close());
   await store.create(createHeader({ id: SESSION }));
-  // One by one, as each claim was an append of its own.
+  // One at a time, as if each claim were a separate append.
   for (const draft of drafts) await store.append(SESSION, [draft]);
   return store;
 }
@@ -86,7 +86,7 @@ async function facts(store: SessionStore): Promise<unknown[]> {
 }
 
 describe.each(Object.entries(stores))("in a %s store", (_, open) => {
-  test("of two that claim the same run, one has it, and its lease is on record with the start", async () => {
+  test("only one of two concurrent claims of a run succeeds, and its lease is recorded with the start", async () => {
     const store = await storeWith(open, requested("r"));
     const claims = await Promise.allSettled([claim(store, "r"), claim(store, "r")]);
     const [won, ...more] = claims.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
@@ -97,7 +97,7 @@ describe.each(Object.entries(stores))("in a %s store", (_, open) => {
     await won?.access.release();
   });
 
-  test("runs whose process is gone are ended, as cancelled where they were told to stop", async () => {
+  test("runs whose process died are ended, as cancelled if they were asked to stop", async () => {
     const store = await storeWith(open, started("dead"), started("told"), { type: "cancel", runId: "told" });
     await (await claim(store, "r")).access.release();
     expect(await facts(store)).toEqual([
@@ -134,7 +134,7 @@ describe.each(Object.entries(stores))("in a %s store", (_, open) => {
     await first.access.release();
   });
 
-  test("a run that was asked for later, or for another time, does not hold up one that is due", async () => {
+  test("a run that was requested later, or for a later time, does not delay one that is due", async () => {
     const store = await storeWith(
       open,
       requested("later", { notBefore: TIME.future }),
@@ -149,7 +149,7 @@ describe.each(Object.entries(stores))("in a %s store", (_, open) => {
     ]);
   });
 
-  test("what another did about a run since the caller looked is a conflict, and what else was said is not", async () => {
+  test("a change of a run since the caller read the log is a conflict, other appends are not", async () => {
     const store = await storeWith(open, requested("r"));
     const version = (await store.head(SESSION))?.version as number;
     await store.append(SESSION, [{ type: "session_info", name: "meanwhile" }, requested("other")]);
@@ -166,7 +166,7 @@ describe.each(Object.entries(stores))("in a %s store", (_, open) => {
     expect([(await store.head(SESSION))?.openRuns, await store.leaseOf(SESSION)]).toEqual([[], null]);
   });
 
-  test("a run that got a row further between its claims goes on", async () => {
+  test("a run that made progress between its claims continues", async () => {
     const store = await storeWith(open, requested("r"));
     for (let time = 1; time <= 7; time++) {
       const { access } = await claim(store, "r");
@@ -177,13 +177,13 @@ describe.each(Object.entries(stores))("in a %s store", (_, open) => {
     expect((await store.head(SESSION))?.openRuns).toMatchObject([{ runId: "r", state: "started" }]);
   });
 
-  test("a run that was told to stop while nobody had it is ended as cancelled by whoever claims it", async () => {
+  test("a run that was cancelled while no process held it is recorded as cancelled by the next claim", async () => {
     const store = await storeWith(open, requested("r"), started("r"), { type: "cancel", runId: "r" });
     await expect(claim(store, "r")).rejects.toMatchObject({ code: "RUN_ENDED", message: /cancelled/ });
     expect((await facts(store)).at(-1)).toEqual(["r", "cancelled"]);
   });
 
-  test("the input of a run that was asked for is its row under its own id, by whoever asked", async () => {
+  test("the input of a requested run becomes its message under a derived id, with its author", async () => {
     const store = await storeWith(open, requested("r", { by: "ada" }));
     const run = runIn(store, "r");
     expect([run.runId, run.status]).toEqual(["r", "running"]);
@@ -198,7 +198,7 @@ describe.each(Object.entries(stores))("in a %s store", (_, open) => {
     expect([run.status, (await store.head(SESSION))?.openRuns]).toEqual(["finished", []]);
   });
 
-  test("what was said to a run before it began is delivered once it does", async () => {
+  test("input that was queued before the start of a run is delivered after the start", async () => {
     const store = await storeWith(open, requested("r"), requested("next"));
     const say = (runId: string, content: string): EntryDraft => ({ type: "queued", runId, kind: "followUp", content });
     await store.append(SESSION, [say("r", "And then?"), say("next", "Not now.")]);
@@ -211,7 +211,7 @@ describe.each(Object.entries(stores))("in a %s store", (_, open) => {
     ]);
   });
 
-  test("a claim that is refused is how the run fails, and nobody has to wait for it", async () => {
+  test("a refused claim fails the run, and nothing waits for it", async () => {
     const store = await storeWith(open, started("first"), parked("first"));
     const run = runIn(store, "r");
     await expect(run.synchronize()).rejects.toMatchObject({ code: "SESSION_BUSY" });
@@ -242,7 +242,7 @@ test.each(["store", "new session", "fork", "file"])(
 );
 
 test.each(["a store", "a session of it", "a file"])(
-  "a run that is resumed in %s goes on under the id that it had, and elsewhere under another",
+  "a run resumed in %s keeps its id, and gets another id elsewhere",
   async (place) => {
     const directory = await mkdtemp(join(tmpdir(), "skein-claim-"));
     onTestFinished(() => rm(directory, { recursive: true, force: true }));
@@ -266,7 +266,7 @@ test.each(["a store", "a session of it", "a file"])(
   },
 );
 
-test("of several that resume one file at once, exactly one runs", async () => {
+test("of several processes that resume a file at the same time, exactly one runs", async () => {
   const directory = await mkdtemp(join(tmpdir(), "skein-claim-"));
   onTestFinished(() => rm(directory, { recursive: true, force: true }));
   const path = join(directory, "run.jsonl");

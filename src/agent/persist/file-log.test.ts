@@ -32,7 +32,7 @@ test("a tree that waits for its file has it with the first run, before a model h
 describe("in a file", () => {
   const names = async () => (await readdir(directory)).filter((name) => !name.startsWith("."));
 
-  test("is partial while the run goes on, and has trailer and final name when it has finished", async () => {
+  test("is partial during the run, and has a trailer and its final name afterwards", async () => {
     const path = join(directory, "run.jsonl");
     const user = sessionOf(userRow("one"));
     const { log, request } = await open(path, user);
@@ -62,7 +62,7 @@ describe("in a file", () => {
   });
 
   test.each(["failed", "cancelled"] as const)(
-    "of a run that %s stays partial, and says so, without a trailer",
+    "of a run that %s stays partial, with that end, and without a trailer",
     async (phase) => {
       const path = join(directory, "run.jsonl");
       const { log } = await open(path, sessionOf(userRow("one")));
@@ -82,7 +82,7 @@ describe("in a file", () => {
     expect(await readFile(`${path}.__partial__`)).toEqual(before);
   });
 
-  test("goes on with the session that the run starts from, and refuses any other", async () => {
+  test("continues the session from which the run starts, and refuses any other", async () => {
     const path = join(directory, "run.jsonl");
     const first = await open(path, sessionOf(userRow("one")));
     await first.log.append([message("two", assistant("two"))]);
@@ -100,7 +100,7 @@ describe("in a file", () => {
     expect(kept).toMatchObject({ closed: true, header: { id: header.id } });
   });
 
-  test("goes on with rows that come from it, whatever the session that has them is called", async () => {
+  test("continues with rows that come from it, whatever id their session has", async () => {
     const path = join(directory, "run.jsonl");
     const first = await open(path, sessionOf(userRow("one")));
     const reply = assistantRow([], "two");
@@ -121,7 +121,7 @@ describe("in a file", () => {
     await expect(open(path, forged)).rejects.toMatchObject({ code: "SESSION_EXISTS" });
   });
 
-  test("records the sandbox of the run, with the handle that it is told", async () => {
+  test("records the sandbox of the run, with the given handle", async () => {
     registerSandboxBackend("log-test", () => {
       throw new Error("never opened");
     });

@@ -34,7 +34,7 @@ async function makeDirectory(): Promise<string> {
   return directory;
 }
 
-/** Why a call can be open without an effect on record: it waits for others, for one with its key, or for a person's word. */
+/** Why a call can be open without a recorded effect: it waits for others, for one with its key, or for approval. */
 const WAITING: Readonly<Record<string, Partial<Tool>>> = {
   "is exclusive": { exclusive: true },
   "has the key of another": { resourceKey: () => "same" },
@@ -46,7 +46,7 @@ interface Interrupted {
   readonly ran: string[];
   /** Opens the calls that the tools wait in. */
   readonly letGo: () => void;
-  /** Resumes the session; gives what starts a run of what was found. */
+  /** Resumes the session; returns a function that starts a run with it. */
   resume(): Promise<(persist: LoopOptions["persist"]) => SessionRun>;
 }
 
@@ -127,7 +127,7 @@ describe.each(backends)("in a $name store", ({ open }) => {
     expect([ran, await store.count(), (await store.head(sessionId))?.openRuns]).toEqual([["second"], 1, []]);
   });
 
-  test("a fork that is asked for answers the open calls as interrupted, and does not touch the run", async () => {
+  test("an explicit fork answers the open calls as interrupted, and does not change the original run", async () => {
     const store = await openStore();
     const { sessionId, ran, resume } = await interrupt(store, { exclusive: true });
     const [before, start] = [await store.head(sessionId), await resume()];
@@ -138,7 +138,7 @@ describe.each(backends)("in a $name store", ({ open }) => {
     expect(before?.openRuns).toHaveLength(1);
   });
 
-  test("whoever says something more after a resume goes on there too, and the open calls do not run", async () => {
+  test("a new message after a resume continues in the same session, and the open calls do not run", async () => {
     const store = await openStore();
     const { sessionId, ran, resume } = await interrupt(store, { exclusive: true });
     const start = await resume();
@@ -151,7 +151,7 @@ describe.each(backends)("in a $name store", ({ open }) => {
     await expect(late.synchronize()).rejects.toMatchObject({ code: "CONFLICT" });
   });
 
-  test("whoever resumed before the last holder put down a result does not give that call another", async () => {
+  test("a process that resumed before the last holder recorded a result does not record another result for that call", async () => {
     const store = await openStore();
     const { sessionId, ran, resume } = await interrupt(store, { exclusive: true });
     const start = await resume();
@@ -164,7 +164,7 @@ describe.each(backends)("in a $name store", ({ open }) => {
   });
 });
 
-test("where nothing lets one of many go on, an open call does not run: kept nowhere, in a file, in another session", async () => {
+test("an open call does not run if no lease protects it: not stored, in a file, in another session", async () => {
   const store = openMemoryStore();
   const { ran, resume } = await interrupt(store, { exclusive: true });
   const other = await runSessionLoop(asking("Else."), someAgent(), { model: scripted(["Yes."]), persist: store });
@@ -176,7 +176,7 @@ test("where nothing lets one of many go on, an open call does not run: kept nowh
   expect(ran).toEqual([]);
 });
 
-test("a run says once that someone moved the leaf, and stays on its branch", async () => {
+test("a run reports once that someone moved the leaf, and stays on its branch", async () => {
   const store = openMemoryStore();
   const move = toolOf("move", async (_args, { session, callId }) => {
     const targetId = callId === "back" ? (session.transcript.at(-1)?.id as string) : null;
@@ -211,7 +211,7 @@ describe("the lease of a run", () => {
     );
   });
 
-  test("lasts as long as is asked for, and its token is in the hand of every tool", async () => {
+  test("has the requested duration, and every tool receives its token", async () => {
     const now = new Date("2026-01-01T00:00:00.000Z");
     const store = openMemoryStore({ clock: () => now });
     const seen: unknown[] = [];
@@ -227,7 +227,7 @@ describe("the lease of a run", () => {
     expect(seen).toEqual([[true, "2026-01-01T00:00:05.000Z"], null]);
   });
 
-  test("is the run's end when it is lost, whatever the run waits for", async () => {
+  test("ends the run when it is lost, whatever the run waits for", async () => {
     const store = openMemoryStore();
     const stopped: unknown[] = [];
     const wait = toolOf("wait", async (_args, { session, signal }) => {
@@ -244,8 +244,8 @@ describe("the lease of a run", () => {
     expect(await store.head(run.id)).toMatchObject({ openRuns: [{ state: "started" }], messageCount: 2 });
   });
 
-  test("that is lost in the middle of an answer leaves no part of the answer to whoever continues", async () => {
-    // The time of the store stands still, so that it still accepts entries of a holder that has let the run go.
+  test("that is lost during an answer leaves no part of the answer to the process that continues", async () => {
+    // The store's clock does not advance, so it still accepts entries of a holder that has released the run.
     const began = new Date();
     const store = openMemoryStore({ clock: () => began });
     const lease = store.lease.bind(store);

@@ -56,7 +56,7 @@ describe.each(backends)("in a $name store", ({ open: openBackend }) => {
     await checkHeadIsFold(store, id);
   });
 
-  test("what the store holds already is forked and not written again", async () => {
+  test("rows that the store already has are forked and not written again", async () => {
     const first = await open(store, sessionOf(userRow("one")));
     const reply = assistantRow([], "two");
     await first.log.append([message(reply.id, reply.message)]);
@@ -71,7 +71,7 @@ describe.each(backends)("in a $name store", ({ open: openBackend }) => {
     expect(head?.header.forkedFrom).toMatchObject({ sessionId: first.request.output.id, entryId: reply.id });
     const entries = await entriesOf(store, request.output.id);
     const own = entries.slice(head?.header.forkedFrom?.version);
-    // The instructions are the same, so that they are not said again.
+    // The instructions are unchanged, so they are not recorded again.
     expect(typesOf(own)).toEqual(["message", "started"]);
     expect(own[0]).toMatchObject({ id: question.id, parentId: reply.id });
     expect(head?.openRuns).toEqual([{ runId: request.runId, state: "started", first: 4 }]);
@@ -104,7 +104,7 @@ describe.each(backends)("in a $name store", ({ open: openBackend }) => {
     await log.abandon();
   });
 
-  test("a session of the same id that says the same is forked too, and one that says something else is not", async () => {
+  test("a session with the same id and the same rows is forked too, one with other rows is not", async () => {
     const user = sessionOf(userRow("one"), assistantRow([], "two"));
     const entries = user.transcript.rows.map(({ id, message: each }) => message(id, each));
     await store.create(createHeader({ id: user.id }), { entries });
@@ -134,7 +134,7 @@ describe.each(backends)("in a $name store", ({ open: openBackend }) => {
     await other.log.abandon();
   });
 
-  test("a row that stands twice in a transcript is kept twice", async () => {
+  test("a row that occurs twice in a transcript is stored twice", async () => {
     const one = sessionOf(userRow("one"));
     const merged = Session.of(one.transcript.appendAll(one.transcript));
     const created = await open(store, merged);
@@ -152,7 +152,7 @@ describe.each(backends)("in a $name store", ({ open: openBackend }) => {
     await forked.log.abandon();
   });
 
-  test("a session goes on where its own value stood, with what is new and nothing else", async () => {
+  test("a session continues where its own value ended, with only the new rows", async () => {
     await store.create(createHeader({ id: "a" }));
     await store.append("a", [message("one", said("one")), message("two", assistant("two"))]);
     const tree = await SessionTree.on(store, "a");
@@ -172,7 +172,7 @@ describe.each(backends)("in a $name store", ({ open: openBackend }) => {
     expect(await store.leaseOf("a")).toBeNull();
   });
 
-  test("a session goes on by the ids of its rows where nothing says where they come from", async () => {
+  test("a session continues by the ids of its rows if their origin is unknown", async () => {
     await store.create(createHeader({ id: "a" }));
     await store.append("a", [message("one", said("one")), message("two", assistant("two"))]);
     const tree = await SessionTree.on(store, "a");
@@ -182,7 +182,7 @@ describe.each(backends)("in a $name store", ({ open: openBackend }) => {
     const { log } = await open({ store, sessionId: "a" }, user);
     await log.abandon();
     expect(idsOf(await tree.toSession())).toEqual(["one", "two", "three"]);
-    // Someone else went on meanwhile: what comes from before that is another branch.
+    // Another process has continued in the meantime: a session from before that is another branch.
     const late = Session.of(Transcript.of(transcript).append({ id: "late", message: said("late") }), { id: "a" });
     const second = await open({ store, sessionId: "a" }, late);
     await second.log.append([message("answer", assistant("answer"))]);
@@ -193,7 +193,7 @@ describe.each(backends)("in a $name store", ({ open: openBackend }) => {
     ]);
   });
 
-  test("a session that says something else comes first, and the run works on both", async () => {
+  test("a session with other rows comes first, and the run works on both", async () => {
     registerSandboxBackend("log-test", () => {
       throw new Error("never opened");
     });
@@ -214,7 +214,7 @@ describe.each(backends)("in a $name store", ({ open: openBackend }) => {
     await second.log.abandon();
   });
 
-  test("a row that is there already, and said again, is another row", async () => {
+  test("a row that is repeated in the input is a separate row", async () => {
     await store.create(createHeader({ id: "a" }));
     await store.append("a", [message("one", said("one")), message("two", assistant("two"))]);
     const again = Session.of(Transcript.of([userRow("zero"), { id: "one", message: said("one") }]));
@@ -224,7 +224,7 @@ describe.each(backends)("in a $name store", ({ open: openBackend }) => {
     await log.abandon();
   });
 
-  test("an empty session takes the user session as it is", async () => {
+  test("an empty session receives the user session unchanged", async () => {
     await store.create(createHeader({ id: "a" }));
     const user = sessionOf(userRow("one"));
     const { user: kept, log } = await open({ store, sessionId: "a" }, user);
@@ -233,7 +233,7 @@ describe.each(backends)("in a $name store", ({ open: openBackend }) => {
     await log.abandon();
   });
 
-  test("another try of the same rows goes on from them, and takes the leaf along", async () => {
+  test("a retry with the same rows continues from them, and moves the leaf", async () => {
     await store.create(createHeader({ id: "a" }));
     await store.append("a", [message("one", said("one"))]);
     const tree = await SessionTree.on(store, "a");
@@ -250,7 +250,7 @@ describe.each(backends)("in a $name store", ({ open: openBackend }) => {
     expect((await tree.getEntry("bad"))?.parentId).toBeTruthy();
   });
 
-  test("rows follow the run's own last row when someone moves the leaf", async () => {
+  test("rows follow the run's own last row after someone moves the leaf", async () => {
     await store.create(createHeader({ id: "a" }));
     const tree = await SessionTree.on(store, "a");
     const { log } = await open(tree, sessionOf(userRow("one")));
@@ -270,7 +270,7 @@ describe.each(backends)("in a $name store", ({ open: openBackend }) => {
     expect((await elsewhere.getLeaf())?.id).toBe("root");
   });
 
-  test("a second run is refused before it writes anything, and free to go when the first lets go", async () => {
+  test("a second run is refused before it writes anything, and can start after the first has released the session", async () => {
     await store.create(createHeader({ id: "a" }));
     const { log } = await open({ store, sessionId: "a" }, sessionOf(userRow("one")));
     const before = await store.head("a");
@@ -284,7 +284,7 @@ describe.each(backends)("in a $name store", ({ open: openBackend }) => {
     await expect(log.append([message("late", said("late"))])).rejects.toMatchObject({ code: "RUN_ENDED" });
     await expect(log.end({ phase: "finished" })).rejects.toMatchObject({ code: "RUN_ENDED" });
     const next = await open({ store, sessionId: "a" }, sessionOf(userRow("two")));
-    // The run that was abandoned has no end of its own, and nobody else could give it one.
+    // The abandoned run has no recorded end, and no other process can record one.
     expect((await entriesOf(store, "a")).filter(({ type }) => type === "run")).toMatchObject([
       { phase: "started" },
       { phase: "failed" },
@@ -294,7 +294,7 @@ describe.each(backends)("in a $name store", ({ open: openBackend }) => {
     expect(await store.head("a")).toMatchObject({ openRuns: [] });
   });
 
-  test("a run that failed or was cancelled says so, and lets go", async () => {
+  test("a run that failed or was cancelled records that and releases the session", async () => {
     const { log, request } = await open(store, sessionOf(userRow("one")));
     await log.end({ phase: "failed", error: { code: "MODEL_FAILED" }, truncated: true });
     const { id } = request.output;
@@ -310,7 +310,7 @@ describe.each(backends)("in a $name store", ({ open: openBackend }) => {
   test("a run whose lease was taken over writes no more", async () => {
     const { log, request } = await open(store, sessionOf(userRow("one")));
     const { id } = request.output;
-    // Nobody takes a live lease away; that of a session which is deleted ends.
+    // A live lease cannot be taken away; the lease of a deleted session ends.
     await store.delete(id);
     await store.undelete(id);
     await using _other = await store.lease(id, "another-run", 60_000);
@@ -330,7 +330,7 @@ describe.each(backends)("in a $name store", ({ open: openBackend }) => {
   });
 });
 
-test("a lease is renewed for as long as the run goes on, and runs out when nobody does", async () => {
+test("a lease is renewed as long as the run is in progress, and expires when the process is gone", async () => {
   vi.useFakeTimers();
   const store = openMemoryStore({ clock: () => new Date() });
   const { log, request } = await open(store, sessionOf(userRow("one")));
@@ -350,7 +350,7 @@ test.each(["", null, 7, {}])("%j is no place to keep a run", async (persist) => 
   await expect(open(persist as never, sessionOf(userRow("one")))).rejects.toMatchObject({ code: "INVALID_OPTION" });
 });
 
-test("a session that is not there cannot go on", async () => {
+test("a missing session cannot be continued", async () => {
   await expect(open({ store: openMemoryStore(), sessionId: "a" }, sessionOf(userRow("one")))).rejects.toMatchObject({
     code: "SESSION_NOT_FOUND",
   });

@@ -46,7 +46,7 @@ async function runInCall(
 }
 
 describe.each(embedded)("a fork made in the middle of a run, in a $name store", ({ open }) => {
-  test("has no run to go on with, answers the open call instead of running it, and leaves the run alone", async () => {
+  test("does not continue the run, answers the open call instead of running it, and leaves the original alone", async () => {
     await using store = await open(await makeDirectory());
     const { run, tool, ran, go } = await runInCall(store);
     const { sessionId } = await new BranchManager(store).fork(run.id, "meanwhile");
@@ -84,7 +84,7 @@ test("a call that waits for approval where a fork is made can be approved there,
   go();
 });
 
-test("what is said next in such a fork goes to the model with an answer to each call", async () => {
+test("the next message in such a fork is sent to the model with a result for each call", async () => {
   await using store = openMemoryStore();
   const { run, ran, go } = await runInCall(store);
   const { sessionId } = await new BranchManager(store).fork(run.id, "meanwhile");
@@ -110,7 +110,7 @@ test("a session made of the path to a call does not run that call", async () => 
   expect(ran()).toBe(1);
 });
 
-test("a call that came with a fork never runs there, whatever has started and was asked since", async () => {
+test("an inherited call never runs in the fork, whatever has started and was asked since", async () => {
   await using store = openMemoryStore();
   await store.create(createHeader({ id: "a" }));
   const calls = { role: "assistant", content: null, toolCalls: [callOf("c1", "pay")] } as const;

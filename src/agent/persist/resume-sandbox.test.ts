@@ -24,7 +24,7 @@ function aimed(session: Session): { session: Session; backend: CountedBackend } 
 }
 
 describe("a sandbox that a kept run opened on its way", () => {
-  test("is on record before a tool acts in it, once, and again at the end", async () => {
+  test("is recorded once before a tool acts in it, and again at the end", async () => {
     const store = openMemoryStore();
     const { session, backend } = aimed(asking());
     const model = scripted([

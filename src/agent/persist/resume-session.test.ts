@@ -58,7 +58,7 @@ describe.each(backends)("from a $name store", ({ open }) => {
   });
   afterEach(() => store.close());
 
-  test("gives the session with its identity, usage and instructions, and the next run goes on in it", async () => {
+  test("returns the session with its id, usage and instructions, and the next run continues in it", async () => {
     const { log, request } = await openLog(store, sessionOf(userRow("one")), { systemPrompt: "be kind" });
     const { id, lineage } = request.output;
     await log.append([message("call", { ...calls("c1"), usage: usage(4, 2), cost: 0.5 } as never)]);
@@ -82,13 +82,13 @@ describe.each(backends)("from a $name store", ({ open }) => {
     expect((await store.head(id))?.openRuns).toEqual([]);
   });
 
-  test("lets one of two that found the same run interrupted go on, and the other resume anew", async () => {
+  test("lets one of two processes that found the same interrupted run continue it, and the other resume again", async () => {
     const { log, request } = await openLog(store, sessionOf(userRow("one")));
     const { id: sessionId } = request.output;
     await log.append([message("call", calls("c1"))]);
     await log.abandon();
     const [first, second] = [await resumeSession({ store, sessionId }), await resumeSession({ store, sessionId })];
-    // What is noted about the session meanwhile keeps nobody from going on with it.
+    // A fact appended to the session in the meantime does not prevent the run from continuing.
     await store.append(sessionId, [{ type: "label", targetId: "call", label: "here" }]);
     const going = await openLog({ store, sessionId }, first.user);
     await going.log.append([message("result", result("c1"))]);
@@ -103,13 +103,13 @@ describe.each(backends)("from a $name store", ({ open }) => {
     await (await openLog({ store, sessionId }, third.user)).log.end({ phase: "finished" });
   });
 
-  test("names what is missing", async () => {
+  test("names the missing session", async () => {
     await expect(resumeSession({ store, sessionId: "nobody" })).rejects.toMatchObject({ code: "SESSION_NOT_FOUND" });
   });
 });
 
 describe("from a file", () => {
-  test("goes on in the same file, after a run that failed in the middle", async () => {
+  test("continues in the same file after a run that failed in the middle", async () => {
     const path = join(directory, "run.jsonl");
     const first = await openLog(path, sessionOf(userRow("one")));
     await expect(resumeSession(path)).rejects.toMatchObject({ code: "SESSION_BUSY" });
@@ -143,7 +143,7 @@ describe("from a file", () => {
       await using _lease = await store.lease(session.id, "r9", 60_000);
       await expect(resumeSession(session.id, { directory })).rejects.toMatchObject({ code: "SESSION_BUSY" });
     }
-    // A tree shares its file, so that it keeps nobody from a resume.
+    // A tree shares its file, so it does not prevent a resume.
     await using tree = await SessionTree.open(writer.path);
     await tree.setName("open");
     const { user, agent } = await resumeSession(session.id, { directory });
@@ -151,7 +151,7 @@ describe("from a file", () => {
     expect(agent.transcript.toMessages()).toEqual([]);
   });
 
-  test("a session without rows says nothing about others without rows", async () => {
+  test("a session without rows has no effect on other sessions without rows", async () => {
     const session = sessionOf();
     await using writer = await openSessionWriter(session, { directory });
     await writer.close();
@@ -179,7 +179,7 @@ test("attaches to the sandbox that was recorded", async () => {
 });
 
 describe("the state", () => {
-  test("of calls without a result tells which may have had their effect, and what a person said of them", async () => {
+  test("of calls without a result tells which may have had their effect, and how they were answered", async () => {
     const state = await stateOf(
       message("u", said("go")),
       started,
@@ -200,7 +200,7 @@ describe("the state", () => {
     ]);
   });
 
-  test("keeps a decision though the call was asked about again, and takes nothing but a clear yes for one", async () => {
+  test("keeps a decision although the question was repeated, and accepts only an explicit approval", async () => {
     const yes = await stateOf(
       started,
       message("a", calls("c1")),
@@ -287,7 +287,7 @@ describe("the state", () => {
     expect(state.queued.map(({ id }) => id)).toEqual(["q1"]);
   });
 
-  test("costs what the context and the last run contain, not what the history holds", async () => {
+  test("reads the context and the last run, not the history", async () => {
     const inner = openMemoryStore();
     const history = Array.from({ length: 5000 }, (_, i) => message(`m${i}`, said(`${i}`)));
     await inner.create(createHeader({ id: "a" }), { entries: history });

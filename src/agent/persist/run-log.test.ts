@@ -12,9 +12,9 @@ import { SessionTree } from "../../tree/session-tree.ts";
 
 const ENTRIES_MAX = 8;
 
-// Whatever a user session has in common with a log — its rows in order, in another order, of other branches, from an
-// origin that is no longer the leaf — the log below the run's own entries must say what the run was told.
-test("the path that a run goes on from says what the run works on, whatever the user session is made of", async () => {
+// Whatever a user session has in common with a log (its rows in order, in another order, of other branches, from an
+// origin that is no longer the leaf), the log below the run's entries must have the messages that the run was given.
+test("the path from which a run continues has exactly the messages that the run works on, whatever the user session is made of", async () => {
   const place = fc.nat({ max: ENTRIES_MAX - 1 });
   const row = fc.oneof(place, fc.constant("new" as const));
   const parents = fc.array(fc.option(place), { minLength: 1, maxLength: ENTRIES_MAX });
@@ -53,7 +53,7 @@ test("the path that a run goes on from says what the run works on, whatever the 
   );
 });
 
-test("a run that begins with a new message reads what the session says once", async () => {
+test("a run that starts with a new message reads the session's messages once", async () => {
   const { store, readCount } = countingStore();
   await store.create(createHeader({ id: "a" }));
   const turns = 500;

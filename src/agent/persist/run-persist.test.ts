@@ -58,7 +58,7 @@ describe.each(backends)("kept in a $name store", ({ open }) => {
     return store;
   }
 
-  test("every row and every effect is on record before the run goes on", async () => {
+  test("every row and every effect is recorded before the run continues", async () => {
     const store = await openStore();
     const seen: string[][] = [];
     const note = async (id: string) => void seen.push((await entriesOf(store, id)).map(inWords));
@@ -88,7 +88,7 @@ describe.each(backends)("kept in a $name store", ({ open }) => {
     expect(rows).toEqual(session.transcript.rows.map(({ id }) => id));
   });
 
-  test("a run that follows is a fork by reference, and a failed one says that it failed", async () => {
+  test("a following run is a fork by reference, and a failed one records its failure", async () => {
     const store = await openStore();
     const first = await runSessionLoop(asking(), someAgent(), { model: scripted(["One."]), persist: store });
     const second = runSessionLoop(first, someAgent(), { model: scripted([new Error("Gone.")]), persist: store });
@@ -102,7 +102,7 @@ describe.each(backends)("kept in a $name store", ({ open }) => {
     });
   });
 
-  test("input is on record before it counts as taken, and a run that died delivers it when it is resumed", async () => {
+  test("input is recorded before it counts as accepted, and a run that died delivers it when it is resumed", async () => {
     const store = await openStore();
     const run = runSessionLoop(asking(), someAgent(), { model: modelOf(() => new Promise(() => {})), persist: store });
     await run.steer("At once.");
@@ -127,7 +127,7 @@ describe.each(backends)("kept in a $name store", ({ open }) => {
     expect(next.requests).toHaveLength(1);
   });
 
-  test("approvals are on record: who was asked, what was said, and a resume asks only about what is open", async () => {
+  test("approvals are recorded with the question and the answer, and a resume asks only open questions", async () => {
     const store = await openStore();
     const ran: string[] = [];
     const pay = toolOf("pay", (_args, { callId }) => `paid ${ran.push(callId)}`, asks);
@@ -168,7 +168,7 @@ describe.each(backends)("kept in a $name store", ({ open }) => {
     ]);
   });
 
-  test("a run that stopped among its calls goes on there, and runs nothing twice that was not made for it", async () => {
+  test("a run that stopped during its calls continues there, and repeats only idempotent calls", async () => {
     const store = await openStore();
     const ran: string[] = [];
     const { pass, open: letGo } = gate();
@@ -208,7 +208,7 @@ describe.each(backends)("kept in a $name store", ({ open }) => {
   });
 });
 
-test("a run goes on in a tree, after what it says already", async () => {
+test("a run continues in a tree after its existing messages", async () => {
   const tree = await SessionTree.inMemory("/project");
   await tree.appendMessage({ role: "user", content: "Before." });
   await tree.appendMessage({ role: "assistant", content: "Indeed." });
@@ -251,7 +251,7 @@ test("a run in a file gets its final name when it finishes, and keeps the other 
   expect(whole.transcript.toMessages().map(inShort)).toEqual(shortly(session.transcript));
 });
 
-test("a store that fails ends the run with its error, and nothing is said that is not on record", async () => {
+test("a store failure ends the run with its error, and no event is emitted for an entry that was not recorded", async () => {
   const store = openMemoryStore();
   const failure = new Error("The disk is full.");
   let appends = 0;
@@ -280,7 +280,7 @@ test("a store that fails ends the run with its error, and nothing is said that i
   );
 });
 
-/** Resumes from what the store holds; a value that nobody runs on any more. */
+/** Resumes from the store; no other process runs on this value any more. */
 async function resumeAfterLease(store: SessionStore, sessionId: string): Promise<{ user: Session; agent: Session }> {
   await expect.poll(async () => (await store.leaseOf(sessionId)) === null).toBe(true);
   return resumeSession({ store, sessionId });

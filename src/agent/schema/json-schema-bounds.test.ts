@@ -54,7 +54,7 @@ describe("a reference leads only to a schema", () => {
     expect(findSchemaProblem(schema, NO_PATTERNS)).toContain("leave patterns out");
   });
 
-  test("patterns are found where nothing refers to them, and in what a $dynamicRef names", () => {
+  test("patterns are found in unreferenced schemas and behind a $dynamicRef", () => {
     const schema = { $dynamicRef: "#node", $defs: { a: { $dynamicAnchor: "node", patternProperties: { a: {} } } } };
     expect(findSchemaProblem(schema, NO_PATTERNS)).toBe(
       "output.$defs.a.patternProperties is not allowed here; leave patterns out",
@@ -62,7 +62,7 @@ describe("a reference leads only to a schema", () => {
   });
 });
 
-describe("a check ends, whatever the schema is", () => {
+describe("a check ends, for any schema", () => {
   // A value is held against nine million copies of one schema, unless something stops that.
   const often = (schema: unknown) => ({
     $defs: { a: schema, b: { anyOf: many(3000, () => ({ $ref: "#/$defs/a" })) } },

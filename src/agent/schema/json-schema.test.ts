@@ -47,7 +47,7 @@ describe("what a model is told about its arguments", () => {
     [{ anyOf: [{ minimum: 9 }, { maximum: 1 }] }, 5, "arguments must match one of 2 forms, which say: (1) arguments must be at least 9, got 5, (2) arguments must be at most 1, got 5."],
   ];
 
-  test.for(cases)("%#: names the position, what was expected and what was found", ([schema, value, problem]) => {
+  test.for(cases)("%#: names the position, the expected and the actual value", ([schema, value, problem]) => {
     expect(checkJsonSchema(schema, value)).toBe(problem);
   });
 
@@ -116,7 +116,7 @@ describe("objects and lists", () => {
     expect(checkJsonSchema(schema, { y: "text" })).toBe("arguments.y is not a known property.");
   });
 
-  test("items are equal whatever the order of their keys, and a number is not its text", () => {
+  test("items are equal regardless of the order of their keys, and a number does not equal its text", () => {
     const unique = { uniqueItems: true };
     expect(
       checkJsonSchema(unique, [
@@ -211,7 +211,7 @@ describe("hostile values and schemas", () => {
     expect(checkJsonSchema({ pattern: "a" }, "a".repeat(10_001))).toContain("at most 10000 characters long");
   });
 
-  test("what is no schema, or points nowhere, accepts everything", () => {
+  test("a value that is not a schema, or a dangling reference, accepts everything", () => {
     for (const schema of [
       null,
       3,

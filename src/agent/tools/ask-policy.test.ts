@@ -23,7 +23,7 @@ const TOOLS: readonly Tool[] = [
   toolOf("foreign", () => "done", { effects: "reads", untrusted: true }),
 ];
 
-/** Denies everything that a run asks about, and says what that was. */
+/** Denies everything that a run asks, and records the questions. */
 async function askedBy(run: SessionRun): Promise<string[]> {
   const asked: string[] = [];
   for await (const event of run) {
@@ -53,7 +53,7 @@ describe("which calls need approval", () => {
     expect(await askedBy(runSessionLoop(asking(), someAgent(), options))).toEqual(asked);
   });
 
-  test("is refused when it is none of the words, by a run and by an agent", () => {
+  test("is refused if it is not a valid value, by a run and by an agent", () => {
     const model = scripted(["Done."]);
     for (const ask of ["none", "read", "", null, 3] as unknown as AskPolicy[]) {
       const refusal = expect.objectContaining({
@@ -66,7 +66,7 @@ describe("which calls need approval", () => {
     }
   });
 
-  test("is what the stricter of an agent and a run says", async () => {
+  test("is the stricter one of an agent's and a run's", async () => {
     const [reads, all] = [["write", "run", "undeclared", "odd", "careful", "foreign"], ["careful"]];
     const askedWith = (own: AskPolicy | undefined, given: AskPolicy | undefined): Promise<string[]> => {
       const agent = createAgent({ prompt: "", model: callingAll(TOOLS), tools: TOOLS, ...(own && { ask: own }) });
@@ -118,7 +118,7 @@ describe("a run that a tool starts", () => {
       ...(ask && { ask }),
     });
 
-  test("is no freer than the run of the tool, which asks for it and passes the word on", async () => {
+  test("is never less strict than the policy of the tool's run, which asks and passes the answer on", async () => {
     ran.length = 0;
     const run = outer(inner(), "writes");
     const { approval } = await nextEvent(run, "approval-required");
@@ -132,7 +132,7 @@ describe("a run that a tool starts", () => {
     await expect(run.approve(approval.callId)).rejects.toMatchObject({ code: "RUN_ENDED" });
   });
 
-  test("asks outwards through any number of runs, and what is denied does not run", async () => {
+  test("asks outwards through any number of runs, and a denied call does not run", async () => {
     ran.length = 0;
     const middle = toolOf("ask_helper", async () => (await outer(inner())).text(), { effects: "reads" });
     const run = outer(middle, "writes");
@@ -142,7 +142,7 @@ describe("a run that a tool starts", () => {
     expect([ran, run.pendingApprovals]).toEqual([[], []]);
   });
 
-  test("that is given up takes its question with it", async () => {
+  test("that is abandoned withdraws its question", async () => {
     ran.length = 0;
     const stopped = toolOf("ask_helper", async (_args, { signal }) => {
       const helper = createAgent({
@@ -166,7 +166,7 @@ describe("after a crash", () => {
   const write = toolOf("write", (_args, { callId }) => ran.push(callId), { effects: "writes" });
   const slow = toolOf("wait", () => new Promise(() => {}), { effects: "reads", idempotent: true });
 
-  test("a call that was denied does not run, whatever `ask` is by then", async () => {
+  test("a denied call does not run, whatever `ask` is by then", async () => {
     const store = await openMemoryStore();
     const model = scripted([calling(callOf("s", "wait"), callOf("w", "write"))]);
     const run = runSessionLoop(asking(), someAgent(), {
@@ -218,7 +218,7 @@ describe("what can be reached", () => {
     return approval.reach;
   };
 
-  test("is told of a tool that acts in the sandbox, without opening it", async () => {
+  test("is shown for a tool that acts in the sandbox, without opening it", async () => {
     expect(await reachOf("reach-told", sandboxed)).toEqual(reach);
   });
 

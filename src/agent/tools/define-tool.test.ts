@@ -21,7 +21,7 @@ describe("a tool with JSON Schema", () => {
     expect(tool.schema).toEqual({ name: plain.name, description: plain.description, parameters: plain.parameters });
   });
 
-  test("takes fitting arguments as they are, and says what is wrong with others", async () => {
+  test("accepts valid arguments unchanged, and says what is wrong with others", async () => {
     const tool = defineTool(plain);
     expect(await tool.check({ number: "1", more: [] })).toEqual({ ok: true, value: { number: "1", more: [] } });
     expect(await tool.check({ number: 1 })).toEqual({
@@ -98,7 +98,7 @@ describe("a tool with a Standard Schema", () => {
     },
   });
 
-  test("tells models what goes in, in JSON Schema", () => {
+  test("tells models the JSON Schema of its input", () => {
     expect(tool.schema.parameters).toMatchObject({
       type: "object",
       properties: { path: { type: "string" }, limit: { type: "integer", default: 10 } },
@@ -111,13 +111,13 @@ describe("a tool with a Standard Schema", () => {
     expect(await tool.check({ path: "a" })).toEqual({ ok: true, value: { path: "A", limit: 10 } });
   });
 
-  test("says where the arguments do not fit", async () => {
+  test("says which arguments are invalid", async () => {
     const problem = problemOf(await tool.check({ path: 1, lines: [{ at: 1 }, { at: "x" }] }));
     expect(problem).toMatch(/^arguments\.path is refused: .*; arguments\.lines\[1\]\.at is refused: .*\.$/);
     expect(problem).not.toContain("..");
   });
 
-  test("waits for a check that takes its time", async () => {
+  test("awaits an asynchronous validation", async () => {
     const even = z.object({ n: z.number().refine(async (n) => n % 2 === 0, "n must be even") });
     const slow = defineTool({ ...plain, parameters: even });
     expect(await slow.check({ n: 2 })).toEqual({ ok: true, value: { n: 2 } });
@@ -162,7 +162,7 @@ describe("a tool with a Standard Schema", () => {
     const sentence =
       "The tool find_order has a schema of a zod that gives no JSON Schema; make it with zod 4.2 or later, or give JSON Schema.";
     expect(() => defineTool({ ...plain, parameters: schema })).toThrow(sentence);
-    // What zod made before 3.24 says nothing of Standard Schema.
+    // Schemas of zod before 3.24 do not implement Standard Schema.
     const { safeParse, _def } = schema;
     expect(() => defineTool({ ...plain, parameters: { safeParse, _def } as never })).toThrow(sentence);
   });
@@ -184,12 +184,12 @@ describe("a tool with a Standard Schema", () => {
     expect(defineTool({ ...plain, parameters: older }).schema.parameters).toMatchObject({ title: "draft-07" });
   });
 
-  test("that cannot be written as JSON Schema says why", () => {
+  test("that cannot be converted gives the reason", () => {
     expect(() => defineTool({ ...plain, parameters: z.object({ when: z.date() }) })).toThrow(/Date cannot be/);
   });
 });
 
-describe("what a tool says of itself", () => {
+describe("what a tool declares", () => {
   test("is passed on", () => {
     const tool = defineTool({
       ...plain,
@@ -202,11 +202,11 @@ describe("what a tool says of itself", () => {
     expect(tool).toMatchObject({ exclusive: true, idempotent: false, timeoutMs: 500 });
   });
 
-  test("is left out when it was not said", () => {
+  test("is absent if it was not declared", () => {
     expect(Object.keys(defineTool(plain)).sort()).toEqual(["check", "execute", "schema"]);
   });
 
-  test("may say what it can do, and that it stays in the sandbox", () => {
+  test("can declare its effects, and that it stays in the sandbox", () => {
     expect(defineTool({ ...plain, effects: "reads", sandboxed: true })).toMatchObject({
       effects: "reads",
       sandboxed: true,

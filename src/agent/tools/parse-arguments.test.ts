@@ -6,7 +6,7 @@ describe("the arguments that a model wrote", () => {
     expect(parseArguments(text)).toEqual({ ok: true, value: {} });
   });
 
-  test("are the object that the text says", () => {
+  test("are the object in the text", () => {
     expect(parseArguments(' {"a": [1, {"b": null}]} ')).toEqual({ ok: true, value: { a: [1, { b: null }] } });
   });
 
@@ -15,14 +15,14 @@ describe("the arguments that a model wrote", () => {
     ['"text"', '"text"'],
     ["null", "null"],
     ["7", "7"],
-  ])("must be an object, and %s is none", ([text, shown]) => {
+  ])("must be an object, and %s is not", ([text, shown]) => {
     expect(parseArguments(text as string)).toEqual({
       ok: false,
       problem: `arguments must be a JSON object, got ${shown}.`,
     });
   });
 
-  test("that break off say where, what could have stood there, and what stands around it", () => {
+  test("that end early say where, what was expected, and show the surrounding text", () => {
     const problem = problemOf('{\n  "path": "a.txt",\n  "count": 3 "next": 4\n}');
     expect(problem).toMatch(/^arguments cannot be read as JSON: Expected ',' or '}' .* position 34/);
     expect(problem).toContain(String.raw`, near "…\"path\": \"a.txt\",\n  \"count\": 3 \"next\": 4\n}".`);
@@ -36,7 +36,7 @@ describe("the arguments that a model wrote", () => {
     },
   );
 
-  test("with a key that changes prototypes are refused, wherever it stands", () => {
+  test("with a key that changes prototypes are refused, at any depth", () => {
     expect(problemOf('{"a": [{"__proto__": {"admin": true}}]}')).toBe(
       "arguments.a[0].__proto__ is a key that is not allowed.",
     );

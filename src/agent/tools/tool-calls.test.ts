@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { scheduleCalls, startsAtOnce, type Turn } from "./tool-calls.ts";
 
-/** Runs a schedule in which whoever is told to finishes next, and says what happened in which order. */
+/** Runs a schedule in which the given call finishes next, and returns the order of events. */
 async function play(turns: readonly Turn[], choose: (running: readonly number[]) => number): Promise<string[]> {
   const happened: string[] = [];
   const running = new Map<number, () => void>();
@@ -36,11 +36,11 @@ const turnsArbitrary = fc.array(
 );
 
 describe("a schedule of calls", () => {
-  test("keeps the order of equal keys, lets exclusive ones run alone, and holds nobody up for anything else", async () => {
+  test("keeps the order of equal keys, runs exclusive calls alone, and delays no other call", async () => {
     await fc.assert(
       fc.asyncProperty(turnsArbitrary, fc.infiniteStream(fc.nat()), async (turns, picks) => {
         const happened = await play(turns, (running) => {
-          // Nobody running while some have not finished would be a deadlock.
+          // If nothing runs while some calls have not finished, that is a deadlock.
           expect(running.length).toBeGreaterThan(0);
           return running[(picks.next().value as number) % running.length] as number;
         });
@@ -64,7 +64,7 @@ describe("a schedule of calls", () => {
     );
   });
 
-  test("says beforehand which calls start at once, and is right", async () => {
+  test("predicts correctly which calls start immediately", async () => {
     await fc.assert(
       fc.asyncProperty(turnsArbitrary, async (turns) => {
         const started: number[] = [];

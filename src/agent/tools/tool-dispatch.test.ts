@@ -27,7 +27,7 @@ function runCalls(calls: readonly ToolCall[], tools: readonly Tool[]): Promise<S
   return runSessionLoop(asking(), someAgent(), { model, tools, builtInTools: false }).synchronize();
 }
 
-/** What one call of one tool comes to, as the model is told. */
+/** The result of one call of one tool, as the model sees it. */
 async function resultOf(tool: Tool, args: unknown = {}): Promise<unknown> {
   const session = await runCalls([callOf("a", tool.schema.name, args)], [tool]);
   expect(session.text()).toBe("Done.");
@@ -36,7 +36,7 @@ async function resultOf(tool: Tool, args: unknown = {}): Promise<unknown> {
 }
 
 describe("the calls of a round", () => {
-  test("run side by side, 64 of them too, and their results and events come in the order of the calls, whatever order they finish in", async () => {
+  test("run concurrently, even 64 of them, and their results and events come in call order, whatever order they finish in", async () => {
     const { messages, settled } = collectWarnings();
     const finish = new Map<number, () => void>();
     const wait = toolOf("wait", (args) => {
@@ -57,7 +57,7 @@ describe("the calls of a round", () => {
     expect(messages).toEqual([]);
   });
 
-  test("are written as soon as those before them are there", async () => {
+  test("are written as soon as all earlier ones are there", async () => {
     const gates = [gate(), gate(), gate()];
     const done: number[] = [];
     const wait = toolOf("wait", async (args) => {
@@ -154,7 +154,7 @@ describe("the calls of a round", () => {
   });
 });
 
-describe("an error goes back to the model, and the run goes on, for", () => {
+describe("an error is returned to the model, and the run continues, for", () => {
   const strict = defineTool({
     name: "strict",
     description: "Takes a path.",
@@ -242,7 +242,7 @@ describe("an error goes back to the model, and the run goes on, for", () => {
     }
   });
 
-  test("a tool that takes too long and does not heed its signal", async () => {
+  test("a tool that times out and ignores its signal", async () => {
     let signal: AbortSignal | undefined;
     const hang = toolOf(
       "hang",
@@ -269,7 +269,7 @@ describe("an error goes back to the model, and the run goes on, for", () => {
     "not_permitted",
     "limit_exceeded",
     "output_truncated",
-  ] as const)("a sandbox that fails with %s, with what the command wrote", async (kind) => {
+  ] as const)("a sandbox that fails with %s, with the command's output", async (kind) => {
     const output = { stdout: `${"a".repeat(5000)}end`, stderr: "oops" };
     const fail = toolOf("fail", () => Promise.reject(new SandboxError(kind, "It failed.", { output })));
     const answer = (await resultOf(fail)) as { detail: { stdout: string; stderr: string } };

@@ -9,7 +9,7 @@ const call = callOf("a", "look");
 const contentOf = (value: unknown): unknown => resultMessage(call, value).content;
 const image = { type: "image", mediaType: "image/png", data: "aGk=" } as const;
 
-describe("what a tool returns is given to the model", () => {
+describe("the result of a tool is sent to the model", () => {
   test.each([
     ["a text as it is", "plain", "plain"],
     ["an empty text as it is", "", ""],
@@ -31,7 +31,7 @@ describe("what a tool returns is given to the model", () => {
     expect(resultMessage(call, value)).toEqual({ role: "tool", toolCallId: "a", name: "look", content });
   });
 
-  test("as an error where the tool says so", () => {
+  test("as an error if the tool says so", () => {
     expect(resultMessage(call, { content: "no luck", isError: true })).toMatchObject({
       content: "no luck",
       isError: true,

@@ -35,7 +35,7 @@ describe("the name in an answer", () => {
     expect(findName(answer, names)).toEqual({ name });
   });
 
-  test.each(["nobody", "Nobody.", "No one needs to speak.", "None"])("in %j is nobody's", (answer) => {
+  test.each(["nobody", "Nobody.", "No one needs to speak.", "None"])("in %j is no name", (answer) => {
     expect(findName(answer, names)).toBe("nobody");
   });
 
@@ -49,13 +49,13 @@ describe("the name in an answer", () => {
   });
 });
 
-test("takes the agent that the model names, with prose around it", async () => {
+test("finds the agent that the model names, within prose", async () => {
   const model = scripted(["Bob should go on, I think."]);
   expect(await new LlmTurnManager(model).selectNext("s", viewOf())).toBe("Bob");
   expect(model.requests.length).toBe(1);
 });
 
-test("tells the model who is there, what was said and what to choose by", async () => {
+test("gives the model the members, the turns and the instructions", async () => {
   const model = scripted(["Ada"]);
   const manager = new LlmTurnManager(model, { instructions: "Prefer whoever has not spoken." });
   const turns = [
@@ -94,7 +94,7 @@ test("asks once more for a name that is not there, and then ends the conversatio
   expect(never.requests[1]?.messages[2]).toEqual({ role: "assistant", content: "(nothing)" });
 });
 
-test("ends the conversation when the model names nobody, without asking again", async () => {
+test("ends the conversation if the model chooses nobody, without asking again", async () => {
   const model = scripted(["nobody"]);
   expect(await new LlmTurnManager(model).selectNext("s", viewOf())).toBeNull();
   expect(model.requests.length).toBe(1);
@@ -110,7 +110,7 @@ test("ends after as many turns as it has rounds, without asking", async () => {
   expect(await manager.selectNext("s", viewOf({ agents: [] }))).toBeNull();
 });
 
-test("works without a group on the turns that it was told of", async () => {
+test("works without a group on the recorded turns", async () => {
   const model = scripted(["Ada", "Bob"]);
   const manager = new LlmTurnManager(model, { maxRounds: 2 });
   for (const { name, role } of agents) manager.register(name, role);
@@ -132,7 +132,7 @@ test("asks again after a failure that passes, and fails with any other", async (
   await expect(new LlmTurnManager(scripted([broken]), { retry }).selectNext("s", viewOf())).rejects.toBe(broken);
 });
 
-test("stops asking when nobody waits any more", async () => {
+test("stops asking when the answer is no longer needed", async () => {
   const controller = new AbortController();
   const model = scripted([() => new Promise<string>(() => controller.abort(new Error("enough")))]);
   const choosing = new LlmTurnManager(model).selectNext("s", viewOf({ signal: controller.signal }));

@@ -28,7 +28,7 @@ async function selections(manager: TurnManager, sessionId: string, most = 100): 
   return chosen;
 }
 
-/** What a manager chooses when each choice is a move in a view that says nothing else. */
+/** The choices of a manager if each choice becomes a move in an otherwise empty view. */
 async function movesBy(manager: TurnManager, agents: readonly GroupMember[], most: number): Promise<string[]> {
   const moves: string[] = [];
   while (moves.length < most) {
@@ -47,7 +47,7 @@ describe("round robin", () => {
     expect(await manager.isComplete("other")).toBe(false);
   });
 
-  test("has ten rounds unless told otherwise, and none without agents", async () => {
+  test("has ten rounds by default, and none without agents", async () => {
     const manager = registered(new RoundRobinTurnManager(), "a", "b");
     expect((await selections(manager, "s")).length).toBe(21);
     expect(await new RoundRobinTurnManager().selectNext("s")).toBeNull();
@@ -62,7 +62,7 @@ describe("round robin", () => {
     ]);
   });
 
-  test("goes on from the turns that it is told of, and starts anew with the next question", async () => {
+  test("continues from the recorded turns, and starts again with the next question", async () => {
     const manager = registered(new RoundRobinTurnManager(1), "a", "b", "c");
     const question = turn("user", "hello");
     manager.recordTurns("s", [question, said("a"), said("b")]);
@@ -87,7 +87,7 @@ describe("round robin", () => {
     expect(await manager.selectNext("s", { turns: done, agents: members("a", "b") })).toBe("b");
   });
 
-  test("remembers selections where nobody signs the turns, up to the next question", async () => {
+  test("remembers selections if the turns have no agents, up to the next question", async () => {
     const manager = registered(new RoundRobinTurnManager(1), "a", "b");
     const question = turn("user", "hello");
     manager.recordTurns("s", [question]);
@@ -98,13 +98,13 @@ describe("round robin", () => {
     expect(await manager.selectNext("s")).toBe("a");
   });
 
-  test("forgets the session that it was told of first when there are too many", async () => {
+  test("drops the oldest recorded session when there are too many", async () => {
     const manager = registered(new RoundRobinTurnManager(), "a", "b");
     for (let i = 0; i <= RECORDED_SESSIONS_MAX; i++) await manager.selectNext(`s${i}`);
     expect([await manager.selectNext("s0"), await manager.selectNext("s2")]).toEqual(["a", "b"]);
   });
 
-  test("takes the lower one of its own limit and the run's", async () => {
+  test("uses the lower one of its own limit and the run's", async () => {
     const agents = members("a", "b");
     const view = (moves: readonly string[], maxRounds: number) => ({ turns: [], agents, moves, maxRounds });
     const manager = new RoundRobinTurnManager(2);
@@ -113,7 +113,7 @@ describe("round robin", () => {
     expect(await manager.selectNext("s", view(["a", "b", "a", "b"], 9))).toBeNull();
   });
 
-  test("leaves out who is gone, and gives who is new a go in the same round", async () => {
+  test("skips former members, and gives new members a turn in the same round", async () => {
     const manager = new RoundRobinTurnManager();
     expect(await manager.selectNext("s", { turns: [], agents: members("b", "c"), moves: ["a", "b"] })).toBe("c");
     expect(await manager.selectNext("s", { turns: [], agents: members("a", "b", "new"), moves: ["a", "b"] })).toBe(
@@ -158,7 +158,7 @@ describe("priority", () => {
   });
 });
 
-test("everyone gets one go a round, whatever the agents, priorities and limits", async () => {
+test("every agent gets one turn in each round, for any agents, priorities and limits", async () => {
   const name = fc.string({ minLength: 1, maxLength: 3 });
   await fc.assert(
     fc.asyncProperty(
@@ -197,7 +197,7 @@ describe("topics", () => {
     expect(await chosen(manager, turn("user", "refund"), said("billing", "Did it crash?"))).toBe("support");
   });
 
-  test("takes the first keyword in the given order, not the first in the text", async () => {
+  test("prefers the first keyword in the given order, not the first in the text", async () => {
     const manager = new TopicBasedTurnManager(topics);
     expect(await chosen(manager, turn("user", "it had a crash, so a refund please"))).toBe("billing");
     const numbers = new TopicBasedTurnManager([
@@ -207,7 +207,7 @@ describe("topics", () => {
     expect(await chosen(numbers, turn("user", "1 or 2"))).toBe("two");
   });
 
-  test("finds whole words only, unless told otherwise", async () => {
+  test("finds whole words only, by default", async () => {
     const text = turn("user", "refunded and crash_test and Précrash");
     expect(await chosen(new TopicBasedTurnManager(topics), text)).toBeNull();
     expect(await chosen(new TopicBasedTurnManager(topics, null, 10, { wholeWords: false }), text)).toBe("billing");
@@ -222,7 +222,7 @@ describe("topics", () => {
     expect(await chosen(new TopicBasedTurnManager(topics))).toBeNull();
   });
 
-  test("listens to what was said, not to tools, calls and failures", async () => {
+  test("ignores tools, calls and failures", async () => {
     const manager = new TopicBasedTurnManager(topics);
     const noise = [
       turn("tool", "crash"),

@@ -9,7 +9,7 @@ type Told = RunEvent extends infer Event ? (Event extends RunEvent ? Omit<Event,
 
 const told = (event: Told): RunEvent => ({ ...event, runId: "r" }) as RunEvent;
 
-/** The message that the AI SDK makes of what is written, in short. */
+/** The message that the AI SDK makes of the chunks, in short. */
 async function written(events: readonly Told[], after: readonly string[] = [], message?: UIMessage): Promise<string[]> {
   const writer = new AnswerWriter("m", after);
   const chunks = events.flatMap((event) => writer.take([told(event)], []));
@@ -144,14 +144,14 @@ test("it ends once all questions are asked, all calls before them are done and n
   expect(asking.ended).toBe(false);
 });
 
-test("a call under the id of one that is done is another step, where an answer is told after its calls", () => {
+test("a call with the id of a finished one is another step, if an answer follows its calls", () => {
   const round = [started("look"), result("look"), whole(null, "look")];
   const chunks = new AnswerWriter("m").take([...round, ...round].map(told), []);
   const step = ["start-step", "tool-input-available", "tool-output-available"];
   expect(chunks.map(({ type }) => type).filter((type) => step.includes(type))).toEqual([...step, ...step]);
 });
 
-test("who answers a question gets what follows it, and the end of a run that is over", async () => {
+test("a client that answers a question gets the events after it, and the end of a finished run", async () => {
   const before = [says("First."), whole("First.", "pay"), asks("pay")];
   const message: UIMessage = {
     id: "m",
@@ -189,14 +189,14 @@ test("a question inside of a tool is shown with its own call, and waited for", a
   ]);
 });
 
-test("who answers a question from inside of a tool does not get it again while its worker has not heard the answer", () => {
+test("a client that answers a question of an inner run does not get it again before the worker has the answer", () => {
   const writer = new AnswerWriter("m", ["about inner"]);
   const events = [whole(null, "ask"), started("ask"), asks("inner", { innerRunId: "i" })];
   expect(writer.take(events.map(told), [])).toEqual([{ type: "start", messageId: "m" }]);
   expect(writer.ended).toBe(false);
 });
 
-test("a failure is an error of the stream, and a stop is none", () => {
+test("a failure is an error of the stream, a stop is not", () => {
   const last = (code: string): unknown =>
     new AnswerWriter("m").take([told({ type: "run-failed", error: { code, message: "No." } })], []).at(-1);
   expect(last("MODEL_FAILED")).toEqual({ type: "error", errorText: "No." });

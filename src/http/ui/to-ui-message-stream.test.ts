@@ -45,7 +45,7 @@ async function startPaying(
   return { manager, run: manager.run("s", agent, "Pay!", options) };
 }
 
-test("a run of the library is streamed up to a question, goes on after it, and is what its session says", async () => {
+test("a run of the library is streamed up to a question, continues after it, and matches its session", async () => {
   const { manager, run } = await startPaying();
   const asked = await read(run, {});
   const part = asked.parts.at(-1);

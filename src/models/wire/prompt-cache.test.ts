@@ -123,7 +123,7 @@ describe("a request to OpenAI", () => {
     ]);
   });
 
-  test("has none of these fields at another endpoint that nobody vouches for, nor where caching is off", async () => {
+  test("has none of these fields at an unknown endpoint, nor if caching is off", async () => {
     for (const cache of [undefined, false] as const) {
       const body = JSON.stringify(await sent(gpt("gpt-5.6-sol", cache === undefined ? {} : { cache }), CHAT));
       expect(body).not.toContain("prompt_cache");
@@ -201,7 +201,7 @@ describe("a request through the AI SDK", () => {
   });
 });
 
-describe("what was written to a cache", () => {
+describe("the tokens written to a cache", () => {
   test("is counted on the Responses wire, whole and streamed", async () => {
     const whole = JSON.parse(wireFixture("openai", "responses-text.json").toString());
     whole.usage.input_tokens_details.cache_write_tokens = 77;
@@ -236,7 +236,7 @@ test("a model of an endpoint that is compatible with OpenAI gets no options of O
   expect(Object.keys(server.asked[0]?.body ?? {}).join()).not.toContain("ache");
 });
 
-test("a cache option is refused that is none, and one with a lifetime that the provider does not have", () => {
+test("an invalid cache option is refused, and one with a lifetime that the provider does not support", () => {
   for (const cache of ["1h", { lifetime: "24h" }, { lifetime: "5m", more: 1 }, null])
     expect(() => anthropic("m", { apiKey: "k", cache: cache as never })).toThrow(
       expect.objectContaining({ code: "INVALID_OPTION", message: expect.stringContaining('"5m" or "1h"') }),
@@ -250,7 +250,7 @@ test("the marks of a request are at its last message and where the request befor
   expect(markedMessages(["user", "assistant", "assistant", "user", "system"])).toEqual({ last: 3, before: 0 });
 });
 
-test("a cache key tells sessions and users apart, and neither can be read from it", () => {
+test("a cache key differs by session and user, and reveals neither", () => {
   const keys = [
     promptCacheKey("a", null),
     promptCacheKey("a", "b"),

@@ -103,7 +103,7 @@ describe("an edit of the context", () => {
     expect(JSON.stringify(messages)).not.toContain("done");
   });
 
-  test("drops what a provider signed with the answer, and keeps for whom its target is", () => {
+  test("drops what a provider signed with the answer, and keeps the visibility of its target", () => {
     const log = new SampleLog().say({
       a: user("a"),
       b: assistant([{ type: "thinking", text: "hm", signature: "s" }], {
@@ -151,7 +151,7 @@ describe("an edit of the context", () => {
     expect(contextTokens(log.entries)).toBe(5000);
     log.append([omitted("a")]);
     expect(contextTokens(log.entries)).toBe(1);
-    // It was asked for before the edit, which was appended meanwhile.
+    // The answer was requested before the edit, which was appended in the meantime.
     log.say({ c: assistant("c", { usage: usage(5001) }) });
     expect(contextTokens(log.entries)).toBe(2);
     log.say({ d: user("d"), e: assistant("e", { usage: usage(7) }) });

@@ -31,7 +31,7 @@ describe("a guard", () => {
     );
   });
 
-  test("refuses an active session where another status is asked for", () => {
+  test("refuses an active session if another status is required", () => {
     expect(() => abc().plan(turn, { guard: { status: ["suspended", "closed"] } })).toThrow(
       expect.objectContaining({ code: "TRANSITION" }),
     );

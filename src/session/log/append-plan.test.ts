@@ -89,7 +89,7 @@ describe("below", () => {
     expect([at(log, "d"), log.head.leafId]).toMatchObject([{ parentId: "c" }, "d"]);
   });
 
-  test("stays below the entry where someone moved the leaf elsewhere, and leaves the leaf there", () => {
+  test("stays below the entry if someone moved the leaf to another branch, and does not move the leaf", () => {
     const log = abc();
     log.append([{ type: "leaf", targetId: "a" }]);
     log.append([message("d", user("4"))], { below: "c" });
@@ -112,7 +112,7 @@ describe("below", () => {
     log.append([{ type: "leaf", targetId: "m10" }]);
     log.wanted.length = 0;
     log.append([message("late", user("z"))], { below: "m48" });
-    // The draft itself, the entry that is named, and the leaf, which stands before it.
+    // The draft itself, the entry that it names, and the leaf, which precedes it.
     expect(log.wanted.flatMap(({ ids }) => ids)).toEqual(["late", "m48", "m10"]);
     expect(at(log, "late")).toMatchObject({ parentId: "m48" });
   });
@@ -176,7 +176,7 @@ describe("onto", () => {
 });
 
 describe("an expected version", () => {
-  test("that is stale is a conflict that says both versions", () => {
+  test("that is stale is a conflict that names both versions", () => {
     const stale = () => abc().plan([message("d", user("4"))], { expectedVersion: 2 });
     expect(stale).toThrow(
       expect.objectContaining({ name: "SessionConflictError", code: "CONFLICT", expected: 2, actual: 3 }),
@@ -197,7 +197,7 @@ describe("an expected version", () => {
     expect(plan.entries.map((entry) => entry.seq)).toEqual([0]);
   });
 
-  test("stands in the way of a retry that brings something new", () => {
+  test("conflicts with a retry that adds something new", () => {
     expect(() => abc().plan([message("a", user("1")), message("d", user("4"))], { expectedVersion: 0 })).toThrow(
       expect.objectContaining({ code: "CONFLICT" }),
     );
@@ -241,7 +241,7 @@ describe("a retry", () => {
     refuse({ ...message("b", user("2")), ...{ extra: 1 } }).toThrow(expect.objectContaining({ code: "ENTRY_EXISTS" }));
   });
 
-  test("of a part writes only what is new, on the leaf", () => {
+  test("with a part of the entries writes only the new ones, at the leaf", () => {
     const log = abc();
     const plan = log.plan([
       message("b", user("2")),
@@ -268,7 +268,7 @@ describe("a retry", () => {
     );
   });
 
-  test("takes an id like __proto__ for an id", () => {
+  test("accepts an id like __proto__", () => {
     const log = new SampleLog();
     const drafts = [message("__proto__", user("1")), message("constructor", user("2"))];
     expect(log.plan(drafts).added).toHaveLength(2);
@@ -353,7 +353,7 @@ describe("a copy of another log", () => {
     expect(log.head.leafId).toBe("b");
   });
 
-  test("may hang a node on any entry that is there", () => {
+  test("can add a node below any existing entry", () => {
     const log = abc();
     log.append([copied("d", "a")], { verbatim: true });
     expect(log.pathOf("d")?.depth).toBe(2);

@@ -106,7 +106,7 @@ describe("checkDrafts", () => {
     expect(() => checkDrafts(drafts, plain)).toThrow("Entry 1 is not an object");
   });
 
-  test("refuses what is not a list", () => {
+  test("refuses a value that is not a list", () => {
     expect(() => checkDrafts(said("a") as unknown as EntryDraft[], plain)).toThrow("not a list");
   });
 
@@ -115,7 +115,7 @@ describe("checkDrafts", () => {
     expect(() => checkDrafts(drafts, plain)).toThrow('Entry 2 ("leaf") is not valid: targetId');
   });
 
-  test("takes as many drafts as one append may carry, and more only in a copy of a log", () => {
+  test("accepts as many drafts as one append may have, and more only in a copy of a log", () => {
     const drafts = Array.from({ length: APPEND_ENTRIES_MAX + 1 }, () => said("x"));
     expect(checkDrafts(drafts.slice(1), plain)).toHaveLength(APPEND_ENTRIES_MAX);
     expect(() => checkDrafts(drafts, plain)).toThrow(expect.objectContaining({ code: "TOO_LARGE" }));
@@ -168,7 +168,7 @@ function checkOne(draft: EntryDraft, options = plain): CheckedDraft {
 describe("giveDraft", () => {
   const stamp = { id: "a", parentId: null, timestamp: "2024-01-01T00:00:00.000Z" };
 
-  test("lets a copied log take a draft as it is, and all else take a copy", () => {
+  test("uses a given draft directly in a copied log, and a copy of it otherwise", () => {
     const draft: WholeDraft = { ...stamp, type: "message", message: user("hi") };
     expect(giveDraft(draft)).toBe(true);
     const [taken] = checkDrafts([draft], verbatim);

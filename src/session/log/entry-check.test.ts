@@ -150,7 +150,7 @@ const requiredFields = types.flatMap(([type, { whole, optional = [] }]) =>
 );
 
 describe("the entry types", () => {
-  test.for(types)("%s is taken, whole and without what is optional", ([type, { whole, optional = [] }]) => {
+  test.for(types)("%s is accepted, with and without its optional fields", ([type, { whole, optional = [] }]) => {
     const least = Object.fromEntries(Object.entries(whole).filter(([field]) => !optional.includes(field)));
     expect(accept({ type, ...whole })).toEqual({ type, ...whole });
     expect(accept({ type, ...least })).toEqual({ type, ...least });
@@ -215,12 +215,12 @@ describe("a request for a run", () => {
     [{ role: "user" }],
     [{ role: "assistant", content: null, toolCalls: [{ id: "1", name: "pay", arguments: "{}" }] }],
     [{ role: "assistant", content: "hi", cost: 5 }],
-  ])("is refused with the messages %j, which are no messages or say more than what was said", (wrong) => {
+  ])("is refused with the messages %j, which are invalid or have fields that input must not have", (wrong) => {
     expect(bodyProblem({ ...request, messages: wrong })).toMatch(/^messages /);
   });
 
   test.each([{ input: "hi" }, { input: [] }, { input: "hi", group: "crew" }, { messages }])(
-    "takes content or messages: %j",
+    "accepts content or messages: %j",
     (fields) => {
       expect(bodyProblem({ ...request, ...fields })).toBeNull();
     },
@@ -253,12 +253,12 @@ describe("messages", () => {
     },
     { role: "tool", toolCallId: "c", name: "", content: parts, isError: true },
   ];
-  test.for(good)("takes %j", (said) => {
+  test.for(good)("accepts %j", (said) => {
     expect(accept({ type: "message", message: said })).toEqual({ type: "message", message: said });
   });
 
   test.for(["stop", "length", "tool_calls", "content_filter", "aborted", "error"])(
-    "takes the stop reason %s",
+    "accepts the stop reason %s",
     (stopReason) => {
       expect(() => checkMessage({ role: "assistant", content: "x", stopReason })).not.toThrow();
     },

@@ -77,7 +77,7 @@ const step: fc.Arbitrary<Step> = fc.record({
   ),
 });
 
-test("folding step by step gives what a look at the whole log gives, for the head and for every node's path", () => {
+test("folding step by step gives the same result as a fold of the whole log, for the head and every node's path", () => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 25 }), (steps) => {
       const log = new SampleLog();

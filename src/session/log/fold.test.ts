@@ -28,7 +28,7 @@ describe("the head of a session without entries", () => {
   });
 });
 
-test("a head is frozen all through, so that nobody who got it changes what a store remembers", () => {
+test("a head is deeply frozen, so that no reader can change the store's cached state", () => {
   const log = new SampleLog().say({ a: user("1"), b: assistant("2", { usage: usage(5), provider: "p", model: "m" }) });
   log.append([
     { type: "model_change", provider: "q", modelId: "n" },
@@ -66,7 +66,7 @@ describe("the leaf", () => {
     expect(log.entries.map((entry) => entry.parentId)).toEqual([null, "a", "a", "c"]);
   });
 
-  test("follows a node that is appended onto the entry where it stands", () => {
+  test("follows a node that is appended below the leaf", () => {
     const log = new SampleLog().say({ a: user("1"), b: user("2") });
     log.append([message("c", user("3"))], { onto: "b" });
     expect(log.head).toMatchObject({ leafId: "c", path: { depth: 3 } });
@@ -90,7 +90,7 @@ describe("the leaf", () => {
     expect(log.entries.at(-1)?.parentId).toBe(null);
   });
 
-  test("does not follow a new root while it stands elsewhere", () => {
+  test("does not follow a new root while the leaf is elsewhere", () => {
     const log = new SampleLog().say({ a: user("1") });
     log.append([message("b", user("2"))], { onto: null });
     expect(log.head.leafId).toBe("a");
@@ -174,7 +174,7 @@ describe("totals", () => {
 });
 
 describe("facts", () => {
-  test("the latest name counts on every branch, and an empty one takes it off", () => {
+  test("the latest name counts on every branch, and an empty one removes it", () => {
     const log = new SampleLog().say({ a: user("1") });
     log.append([
       { type: "session_info", name: "first" },
@@ -266,7 +266,7 @@ describe("the first message", () => {
     return log.head.firstMessage;
   };
 
-  test("is the first of a user, whatever comes before and after it", () => {
+  test("is the first one of a user, whatever precedes and follows it", () => {
     const log = new SampleLog().say({
       a: { role: "system", content: "be kind" },
       b: assistant("hello"),
@@ -276,7 +276,7 @@ describe("the first message", () => {
     expect(log.head.firstMessage).toBe("one");
   });
 
-  test("stands on one line, without white space around it", () => {
+  test("is a single line without surrounding white space", () => {
     expect(first("  \n\t a \r\n\n b\u2028c  ")).toBe("a b c");
   });
 

@@ -4,7 +4,7 @@ import { checkHeader, createHeader, FORMAT_VERSION, isTimestamp, rootIdOf, type 
 import { HEADER_BYTES_MAX } from "../limits.ts";
 
 describe("createHeader", () => {
-  test("fills in what is not given", () => {
+  test("fills in missing fields", () => {
     const before = new Date().toISOString();
     const made = createHeader();
     expect(made).toEqual({
@@ -23,7 +23,7 @@ describe("createHeader", () => {
     expect(createHeader().id).not.toBe(made.id);
   });
 
-  test("keeps what is given", () => {
+  test("keeps the given fields", () => {
     const init: Omit<SessionHeader, "type" | "version"> = {
       id: "support-4711",
       createdAt: timeAt(7),
@@ -37,7 +37,7 @@ describe("createHeader", () => {
     expect(createHeader(init)).toEqual({ type: "session", version: FORMAT_VERSION, ...init });
   });
 
-  test("is not changed by what the caller does to its metadata later, nor by anyone who got it", () => {
+  test("is not affected by later changes to the caller's metadata, nor by its readers", () => {
     const metadata = { tags: ["a"] };
     const made = createHeader({ metadata });
     metadata.tags.push("b");
@@ -57,7 +57,7 @@ describe("createHeader", () => {
     expect(() => createHeader({ metadata })).toThrow(expect.objectContaining({ code: "INVALID_VALUE" }));
   });
 
-  test("takes as many bytes as the limit says, counted in UTF-8", () => {
+  test("accepts as many bytes as the limit, counted in UTF-8", () => {
     const spare = HEADER_BYTES_MAX - JSON.stringify(header({ metadata: { text: "" } })).length;
     const of = (text: string) => () => header({ metadata: { text } });
     expect(of("x".repeat(spare))).not.toThrow();
@@ -138,7 +138,7 @@ describe("checkHeader", () => {
     expect(() => checkHeader(value)).toThrow(expect.objectContaining({ code: "INVALID_HEADER" }));
   });
 
-  test("refuses a later version whatever else stands in it, and says what to do", () => {
+  test("refuses a later version, whatever else it contains, and says what to do", () => {
     const later = { type: "session", version: FORMAT_VERSION + 1, id: "s", shape: "new" };
     expect(() => checkHeader(later)).toThrow(expect.objectContaining({ code: "UNSUPPORTED_VERSION" }));
     expect(() => checkHeader(later)).toThrow(
@@ -169,7 +169,7 @@ describe("the root of a session", () => {
 });
 
 describe("inherited", () => {
-  test("stays absent where it is absent, and is kept where it is there", () => {
+  test("stays absent if it is absent, and is kept otherwise", () => {
     expect(header()).not.toHaveProperty("inherited");
     expect(header({ inherited: { entries: 2, counts: false } }).inherited).toEqual({ entries: 2, counts: false });
   });

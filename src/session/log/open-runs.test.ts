@@ -34,7 +34,7 @@ function openAfter(...drafts: readonly EntryDraft[]): readonly OpenRun[] {
 }
 
 describe("claims", () => {
-  test("are counted while nothing new is said, and a new row begins the count anew", () => {
+  test("are counted as long as there is no new message, which resets the count", () => {
     expect(openAfter(started("r"), started("r"), started("r"))).toMatchObject([{ claims: 3 }]);
     expect(openAfter(started("r"), started("r"), message("m", user("x")))).toEqual([{ runId: "r", state: "started" }]);
     const place: EntryDraft = {
@@ -54,7 +54,7 @@ describe("claims", () => {
   });
 });
 
-test("a run that was cancelled while it waited for an answer, or to go on, is over", () => {
+test("a run that was cancelled while it waited for an answer, or to continue, is over", () => {
   const waits = [started("r"), asks("q"), parked("q")];
   const cancel: EntryDraft = { type: "cancel", runId: "r" };
   expect(openAfter(...waits, cancel)).toEqual([]);
@@ -62,11 +62,11 @@ test("a run that was cancelled while it waited for an answer, or to go on, is ov
   expect(openAfter(...waits, cancel, started("r"))).toEqual([{ runId: "r", state: "started" }]);
 });
 
-test("an answer that was there before the run parked is not waited for, where the fact does not name it", () => {
+test("an answer from before the run parked is not waited for, if the fact does not name it", () => {
   expect(openAfter(started("r"), asks("q"), answer("q"), parked())).toEqual([{ runId: "r", state: "answered" }]);
 });
 
-describe("what a started run asks", () => {
+describe("the questions of a started run", () => {
   const calls: EntryDraft = message("a", {
     role: "assistant",
     content: null,
@@ -77,7 +77,7 @@ describe("what a started run asks", () => {
   const isAsking = (...drafts: readonly EntryDraft[]): boolean =>
     matchesRuns(openAfter(...drafts), { runs: "asking" }, () => false);
 
-  test("is kept until it is answered, and found meanwhile, before the run parks and after", () => {
+  test("is open until it is answered, before the run parks and after", () => {
     const both = [started("r"), asks("q"), asks("p")];
     expect(openAfter(...both)).toEqual([{ runId: "r", state: "started", questions: ["q", "p"] }]);
     expect(openAfter(...both, answer("q"))).toEqual([{ runId: "r", state: "started", questions: ["p"] }]);
@@ -90,7 +90,7 @@ describe("what a started run asks", () => {
     expect(isAsking(...both, answer("q"), answer("p"))).toBe(false);
   });
 
-  test("is asked by whoever claims the run, apart from what ran inside its tools", () => {
+  test("survives the next claim of the run, unless it belongs to a run inside its tools", () => {
     const inside = [started("r"), asks("q"), asksInside("i")];
     expect(openAfter(...inside)).toEqual([{ runId: "r", state: "started", questions: ["q"], innerQuestions: ["i"] }]);
     expect(openAfter(...inside, answer("i"))).toEqual([{ runId: "r", state: "started", questions: ["q"] }]);
@@ -110,7 +110,7 @@ describe("what a started run asks", () => {
 describe("the next run", () => {
   const next = (...drafts: readonly EntryDraft[]): string | null => nextRun(openAfter(...drafts), NOW)?.runId ?? null;
 
-  test("is the first that was asked for and is due", () => {
+  test("is the first requested one that is due", () => {
     expect(next(request("later", "2030-01-01T00:00:00.001Z"), request("a"), request("b"))).toBe("a");
     expect(next(request("now", NOW))).toBe("now");
     expect(next(request("later", "2030-01-01T00:00:00.001Z"))).toBe(null);
@@ -122,7 +122,7 @@ describe("the next run", () => {
     expect(next(request("a"), started("r"), asks("q"), parked("q"), answer("q"))).toBe("r");
   });
 
-  test("is none while one waits for an answer, until its question has expired", () => {
+  test("is none while a run waits for an answer, until its question expires", () => {
     const waits = [request("a"), started("r"), asks("q")];
     expect(next(...waits, parked("q"))).toBe(null);
     expect(next(...waits, { ...parked("q"), expiresAt: "2030-01-01T00:00:00.001Z" } as EntryDraft)).toBe(null);
@@ -130,7 +130,7 @@ describe("the next run", () => {
   });
 });
 
-test("what a listing keeps is the earliest time at which something is to be done", () => {
+test("the index contains the earliest time at which something must be done", () => {
   expect(runsIndexOf(openAfter(started("r")))).toEqual({ requested: false, started: true, parked: false, due: null });
   expect(runsIndexOf(openAfter(request("a", NOW), request("b", "2029-01-01T00:00:00.000Z"))).due).toBe(
     "2029-01-01T00:00:00.000Z",

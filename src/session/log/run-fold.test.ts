@@ -48,7 +48,7 @@ describe("the fold of a run", () => {
     ]);
   });
 
-  test("is nobody else's: what others say, what came from outside, other runs and what follows its end make no event", () => {
+  test("ignores entries of users, inherited entries, other runs and everything after its end", () => {
     const other = { type: "run", runId: "x", phase: "failed" } as const;
     const late = { type: "message", message: { role: "assistant", content: "late" } } as const;
     const { events, run } = fold([
@@ -60,12 +60,12 @@ describe("the fold of a run", () => {
     expect(run).toMatchObject({ end: "finished", startedAt: "t3", endedAt: "t7" });
   });
 
-  test("says where tools act only once: a second start with a sandbox is no takeover", () => {
+  test("records where tools act only once: a second start with a sandbox is no takeover", () => {
     const noted = { ...started(), sandbox: { backend: "local", spec: {}, handleId: null } } as EntryDraft;
     expect(types(fold([request(), started(), noted]).events)).toEqual(["run-started"]);
   });
 
-  test("has the questions without an answer, says when they expire, and shows them again where it parks", () => {
+  test("lists its unanswered questions with their expiry, and again when it parks", () => {
     const parked = {
       type: "run_parked",
       runId: "r",
@@ -91,7 +91,7 @@ describe("the fold of a run", () => {
     expect([after.open?.state, after.questions]).toEqual(["answered", []]);
   });
 
-  test("ends with a cancel or the session's end while nobody has it, and not while someone has", () => {
+  test("ends with a cancel or the session's end while no process holds it, and not otherwise", () => {
     const cancel = { type: "cancel", runId: "r" } as const;
     const closed = { type: "status", status: "closed" } as const;
     for (const end of [cancel, closed]) {
@@ -111,7 +111,7 @@ describe("the fold of a run", () => {
     expect(last("The run was interrupted.")).toMatchObject({ error: { message: "The run was interrupted." } });
   });
 
-  test("of a group tells its agents' turns and its own end", () => {
+  test("of a group records its agents' turns and its own end", () => {
     const marked = (kind: string, more: object = {}): EntryDraft =>
       ({
         type: "message",

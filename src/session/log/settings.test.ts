@@ -33,7 +33,7 @@ function nodesOf(changes: readonly Change[]): { readonly table: SettingsTable; r
   return { table, last };
 }
 
-/** What the changes come to, made one by one. */
+/** The result of the changes, applied one at a time. */
 function variablesAfter(changes: readonly Change[]): Record<string, JsonValue> {
   const variables: Record<string, JsonValue> = {};
   for (const { set, unset } of changes) {
@@ -43,7 +43,7 @@ function variablesAfter(changes: readonly Change[]): Record<string, JsonValue> {
   return variables;
 }
 
-test("settings that are read from nodes, kept or taken, are what the changes come to one by one", async () => {
+test("settings read from nodes, copied or taken, equal the changes applied one at a time", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(change, { maxLength: 40 }), async (changes) => {
       const { table, last } = nodesOf(changes);
@@ -68,7 +68,7 @@ test("settings of the first format, which are frozen, are added to as a copy", a
   expect([whole.change?.set, last.change.set]).toEqual([{ a: 1 }, { b: 2 }]);
 });
 
-test("nodes that someone else holds stay as they are", () => {
+test("nodes that others hold do not change", () => {
   const [oldest, last] = [
     { count: 2, seq: 0, change: { set: { a: 1 } }, before: null },
     { count: 3, seq: 1, change: { set: { b: 2 }, unset: ["a"] }, before: 0 },

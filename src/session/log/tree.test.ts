@@ -26,7 +26,7 @@ describe("buildTree", () => {
     expect(shapeOf(buildTree(nodesOf({ a: null, b: "missing", c: "b" })))).toEqual({ a: {}, b: { c: {} } });
   });
 
-  test("leaves facts out, and makes roots of what a damaged log hangs on them", () => {
+  test("leaves out facts, and treats their children in a damaged log as roots", () => {
     const log = [
       ...nodesOf({ a: null }),
       entryAt(1, "fact", "a", { type: "session_info", name: "n" }),
@@ -42,7 +42,7 @@ describe("buildTree", () => {
     expect(shapeOf(buildTree(nodesOf({ a: "a", b: "a" })))).toEqual({ a: { b: {} } });
   });
 
-  test("takes the first of two entries with one id", () => {
+  test("uses the first of two entries with one id", () => {
     const log = [...nodesOf({ a: null, b: "a" }), entryAt(2, "b", null, said)];
     expect(shapeOf(buildTree(log))).toEqual({ a: { b: {} } });
   });
@@ -107,7 +107,7 @@ describe("childrenOf", () => {
     expect(idsOf(childrenOf(log, null))).toEqual(["a", "d"]);
   });
 
-  test("leaves out what was pruned", () => {
+  test("leaves out pruned branches", () => {
     expect(idsOf(childrenOf([...log, entryAt(6, "p", "c", { type: "prune", targetId: "b" })], "a"))).toEqual(["c"]);
   });
 
@@ -138,7 +138,7 @@ describe("branchTo", () => {
 });
 
 describe("labelsOf", () => {
-  test("gives the latest label of each entry, whatever branch is active", () => {
+  test("returns the latest label of each entry, whatever branch is active", () => {
     const log = new SampleLog().say({ a: user("1"), b: user("2") });
     log.append([
       { type: "label", targetId: "a", label: "one" },
@@ -180,7 +180,7 @@ describe("leafOf", () => {
     expect(leafOf(log.entries)).toBe("e");
   });
 
-  test("takes the first node of a part of a log for a root", () => {
+  test("treats the first node of a partial log as a root", () => {
     expect(leafOf(nodesOf({ b: "a", c: "b", d: "b" }))).toBe("c");
     const moved = [entryAt(0, "l", "a", { type: "leaf", targetId: "b" }), entryAt(1, "c", "b", said)];
     expect(leafOf(moved)).toBe("c");

@@ -105,7 +105,7 @@ describe("compute", () => {
       ],
     },
     { edit: "everything", next: [], splices: [[0, null, 4, []]] },
-  ])("tells $edit as the ranges of turns to replace", ({ next, splices }) => {
+  ])("encodes $edit as the ranges of turns to replace", ({ next, splices }) => {
     const diff = StateDiff.compute(withTurns("a", "b", "c", "d"), withTurns(...next));
     expect(diff.turns?.from).toBe(4);
     expect(

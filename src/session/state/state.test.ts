@@ -78,7 +78,7 @@ describe("a turn", () => {
     });
   });
 
-  test("is immutable, also through the entry it was made of", () => {
+  test("is immutable, also through the entry from which it was made", () => {
     const tags = ["x"];
     const part = { type: "text" as const, text: "first" };
     const entry: EntryOf<"message"> = {

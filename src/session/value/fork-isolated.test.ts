@@ -10,7 +10,7 @@ describe("forkIsolated", () => {
   const read = async (session: Session, path: string) =>
     new TextDecoder().decode(await (await session.requireSandbox()).readFile(path));
 
-  test("copies the files of an open sandbox into one of its own, and leaves no snapshot behind", async () => {
+  test("copies the files of an open sandbox into a private one, and leaves no snapshot behind", async () => {
     const backend = new CountedBackend();
     await using source = aimed(backend, { workingDir: "/project", env: { LANG: "C" } });
     await (await source.requireSandbox()).writeFile("notes", "one");
@@ -72,7 +72,7 @@ describe("forkIsolated", () => {
     },
   );
 
-  test("copies a sandbox that its source lets go of meanwhile", async () => {
+  test("copies a sandbox that its source releases in the meantime", async () => {
     const backend = new CountedBackend();
     const source = aimed(backend);
     await (await source.requireSandbox()).writeFile("notes", "one");

@@ -19,7 +19,7 @@ async function collectUntil(holds: () => boolean): Promise<void> {
   }
 }
 
-/** Registers sessions that nobody else keeps. */
+/** Registers sessions that no other code refers to. */
 function registerMany(registry: SessionRegistry, count: number, finish: boolean): void {
   for (let i = 0; i < count; i++) {
     const session = Session.of(Transcript.empty, { id: `session-${i}` });
@@ -29,7 +29,7 @@ function registerMany(registry: SessionRegistry, count: number, finish: boolean)
 }
 
 describe("a registry of sessions", () => {
-  test("finds what was registered, and lists what is not finished in the order of registration", () => {
+  test("finds registered sessions, and lists the unfinished ones in the order of registration", () => {
     const registry = new SessionRegistry();
     const [a, b, c] = [Session.fromUserMessage("a"), Session.fromUserMessage("b"), Session.fromUserMessage("c")];
     for (const session of [b, a, c]) registry.register(session);
@@ -40,7 +40,7 @@ describe("a registry of sessions", () => {
     expect([registry.finish(a.id), registry.finish("nobody")]).toEqual([false, false]);
   });
 
-  test("keeps the running ones, and forgets the finished ones that nobody keeps", async () => {
+  test("holds running sessions, and drops finished ones without other references", async () => {
     const registry = new SessionRegistry();
     const kept = Session.fromUserMessage("kept");
     registry.register(kept);
@@ -68,7 +68,7 @@ describe("a registry of sessions", () => {
     expect(registry.get("session-0")).toBe(resumed);
   });
 
-  test("is there for the whole process", () => {
+  test("is shared by the whole process", () => {
     const session = Session.fromUserMessage("x");
     sessionRegistry.register(session);
     expect(sessionRegistry.active()).toContain(session);

@@ -18,7 +18,7 @@ const usage = (tokens: number) => ({ inputTokens: tokens, outputTokens: 1, total
 const contents = (session: Session) => session.transcript.toMessages().map(({ role, content }) => [role, content]);
 
 describe("making a session", () => {
-  test("from a message or a prompt says nothing of where it came from", () => {
+  test("from a message or a prompt has no lineage", () => {
     const user = Session.fromUserMessage([{ type: "text", text: "Hi" }]);
     const agent = Session.fromAgentPrompt("Be brief.");
     expect(contents(user)).toEqual([["user", [{ type: "text", text: "Hi" }]]]);
@@ -43,7 +43,7 @@ describe("making a session", () => {
     );
   });
 
-  test("of rows keeps what it is given, as a copy", () => {
+  test("of rows keeps a copy of them", () => {
     const lineage: Lineage = { parents: ["a"], operator: "o", kind: "op_fork", extras: [["note", { name: "x" }]] };
     const given = { id: "mine", lineage, usage: usage(5), cost: 0.5 };
     const session = Session.of(Transcript.of([userRow("Hi")]), given);
@@ -121,7 +121,7 @@ describe("deriving a session", () => {
     }
   });
 
-  test("by a merge has the rows of both, names both, and sums what they spent", () => {
+  test("by a merge has the rows and the parents of both, and the sum of their usage", () => {
     const left = source();
     const right = Session.of(Transcript.of([userRow("And?")]), {
       usage: { ...usage(7), cacheReadTokens: 3 },
@@ -201,7 +201,7 @@ describe("a session that an operation makes", () => {
     expect([session.transcript, session.usage, session.cost]).toEqual([transcript, usage(3), 0.25]);
   });
 
-  test("can say at the end what was not known before, after what it said already", () => {
+  test("can add lineage fields at the end of the operation", () => {
     const session = Session.fromUserMessage("Hi").fork();
     const value = { rounds: [1] };
     Session.addExtras(session, [["loop.truncated", true]]);
@@ -214,7 +214,7 @@ describe("a session that an operation makes", () => {
     expect(session.lineage).toMatchObject({ operator: "fork", kind: "op_fork" });
   });
 
-  test("can be put in the place of another, unless it has a sandbox of its own", async () => {
+  test("can get the placement of another, unless it has its own sandbox", async () => {
     const backend = new CountedBackend();
     await using source = Session.fromUserMessage("Hi").to(backend.name);
     await using waiting = Session.fromUserMessage("Hi");
@@ -229,7 +229,7 @@ describe("a session that an operation makes", () => {
 });
 
 describe("text", () => {
-  test("is the last thing a model said, whatever came after it", () => {
+  test("is the text of the last answer, whatever came after it", () => {
     const transcript = Transcript.of([
       userRow("Hi"),
       assistantRow([], "First"),

@@ -6,7 +6,7 @@ const says = (content: string): Message => ({ role: "user", content });
 const call = { id: "call-1", name: "read", arguments: "{}" };
 
 describe("rows", () => {
-  test("say what they are, and hold a message in no provider's dialect", () => {
+  test("have their kind, and a message in a provider-independent form", () => {
     const transcript = Transcript.of([
       systemRow("Be brief."),
       userRow([{ type: "text", text: "Read it" }]),
@@ -95,7 +95,7 @@ describe("rows", () => {
 });
 
 describe("a transcript", () => {
-  test("never changes, whatever happens to what was handed in or given out", () => {
+  test("never changes, whatever happens to the arguments and results", () => {
     const part = { type: "text" as const, text: "one" };
     const content: ContentPart[] = [part];
     const init = { message: { role: "user" as const, content, metadata: { tags: ["a"] } } };
@@ -136,7 +136,7 @@ describe("a transcript", () => {
     expect(left.concat(Transcript.empty)).toBe(left);
   });
 
-  test("joins another; a row that stands in both keeps its message and gets an id of its own", () => {
+  test("joins another; a row that is in both gets a new id and keeps its message", () => {
     const shared = Transcript.of([userRow("shared")]);
     const [left, right] = [shared.append(userRow("left")), shared.append(userRow("right"))];
     const joined = left.concat(right);
@@ -147,7 +147,7 @@ describe("a transcript", () => {
     expect(new Set(joined.concat(joined).rows.map(({ id }) => id)).size).toBe(8);
   });
 
-  test("looks at each of its ids once, however often something is added to it or to what is made of it", () => {
+  test("reads each of its ids once, however often rows are added to it or to its copies", () => {
     const adds = vi.spyOn(Set.prototype, "add");
     onTestFinished(() => adds.mockRestore());
     const countOf = (work: () => unknown): number => {
@@ -170,7 +170,7 @@ describe("a transcript", () => {
       countOf(() => (joined = rows.concat(Transcript.of([{ id: "later", message: says("twice") }])))),
     ).toBeLessThan(100);
     expect(joined.at(-1)?.id).not.toBe("later");
-    // Where as much is added as there is, one set is made of it all.
+    // If as many rows are added as exist, one set is made of all.
     const many = countOf(() => (joined = rows.concat(rows)));
     expect([many, new Set(joined.rows.map(({ id }) => id)).size]).toEqual([rows.length, 2 * rows.length]);
   });

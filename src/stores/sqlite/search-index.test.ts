@@ -25,7 +25,7 @@ async function openStore(): Promise<SessionStore> {
   return store;
 }
 
-/** What a store without an index finds. */
+/** The results of a store without an index. */
 async function scan(store: SessionStore, text: string, query: SessionQuery = {}): Promise<unknown> {
   const { limit = 100, ...filter } = query;
   return searchByScan(listedHeads(store, filter), (sessionId) => store.read(sessionId), parseSearch(text), limit);

@@ -224,7 +224,7 @@ test("two stores on one file append several entries at a time, each with an outd
   for (let i = 0; i < 20; i++) {
     await first.append("a", [message, message]);
     await second.append("a", [message, message, message]);
-    // One more entry takes the first of the two positions that the next append plans on, and leaves the second free.
+    // One more entry takes the first of the two positions of the next append, and leaves the second free.
     if (i % 3 === 0) await second.append("a", [message]);
   }
   expect((await first.head("a"))?.version).toBe(1 + 20 * 5 + 7);

@@ -73,7 +73,7 @@ test("works on a connection of the caller, and leaves it open", async () => {
   await store.create(createHeader({ id: "a" }));
   await store.close();
   expect(database.prepare("SELECT id FROM sessions").all()).toMatchObject([{ id: "a" }]);
-  // Another store on the same connection finds the session, with statements of its own.
+  // Another store on the same connection finds the session, with its own statements.
   await using again = await openSqliteStore({ path: ":memory:", database });
   expect((await again.head("a"))?.version).toBe(0);
 });

@@ -3,7 +3,7 @@ import { type FedEvent, writtenFrames } from "./run-feed.ts";
 
 const told = (frame: string): FedEvent => ({ event: { type: "run-started", runId: "r" }, seq: 0, frame });
 
-test("what is not sent on is no reason to wait for more, and what the writer ends is over", async () => {
+test("unsent events do not delay later ones, and a stream that its writer has ended is over", async () => {
   const fed = [[told("known")], [told("known"), told("new")], [], [told("last")], [told("late")]];
   const feed = { attach: () => () => {}, take: async () => fed.shift() ?? null, questions: [], seen: 0 };
   const writer = {

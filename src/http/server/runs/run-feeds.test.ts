@@ -8,7 +8,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-test("a run is stopped when the last reader has left and nobody came back in time", () => {
+test("a run is cancelled when the last reader has left and none came back in time", () => {
   const stop = vi.fn();
   const readers = new ReaderCounts(1000);
   const [first, second] = [readers.join("run", stop), readers.join("run", stop)];
@@ -25,7 +25,7 @@ test("a run is stopped when the last reader has left and nobody came back in tim
   expect(stop).toHaveBeenCalledTimes(1);
 });
 
-test("who has read all there was does not count any more, and has not left", () => {
+test("a reader that has read everything no longer counts, and has not left", () => {
   const stop = vi.fn();
   const readers = new ReaderCounts(1000);
   readers.join("run", stop)(false);
@@ -36,7 +36,7 @@ test("who has read all there was does not count any more, and has not left", () 
   expect(stop).toHaveBeenCalledTimes(1);
 });
 
-test("without a time nobody's leaving stops anything", () => {
+test("without a time limit, leaving readers cancel nothing", () => {
   const stop = vi.fn();
   new ReaderCounts(null).join("run", stop)(true);
   vi.runAllTimers();
