@@ -2,6 +2,7 @@ import { acp } from "./acp/acp.ts";
 import type { Command } from "./command.ts";
 import { approvals } from "./commands/running/approvals.ts";
 import { approve, deny } from "./commands/running/approve.ts";
+import { cache } from "./commands/reading/cache.ts";
 import { cancel } from "./commands/running/cancel.ts";
 import { chat } from "./commands/chat.ts";
 import { checkpoint, checkpoints, restore } from "./commands/changing/checkpoint.ts";
@@ -19,6 +20,7 @@ import { label, rename } from "./commands/changing/label.ts";
 import { list } from "./commands/reading/list.ts";
 import { mcp } from "./commands/serving/mcp.ts";
 import { merge } from "./commands/changing/merge.ts";
+import { omit, undoEdit } from "./commands/changing/omit.ts";
 import { open } from "./commands/serving/open.ts";
 import { prune } from "./commands/keeping/prune.ts";
 import { recover } from "./commands/running/recover.ts";
@@ -32,9 +34,20 @@ import { token } from "./commands/serving/token.ts";
 import { tree } from "./commands/reading/tree.ts";
 import { worker } from "./commands/serving/worker.ts";
 
-const reading: readonly Command[] = [list, search, show, tree, stats];
+const reading: readonly Command[] = [list, search, show, tree, stats, cache];
 const running: readonly Command[] = [runs, approvals, approve, deny, cancel, recover];
-const changing: readonly Command[] = [label, rename, fork, merge, compact, checkpoint, checkpoints, restore];
+const changing: readonly Command[] = [
+  label,
+  rename,
+  fork,
+  merge,
+  compact,
+  omit,
+  undoEdit,
+  checkpoint,
+  checkpoints,
+  restore,
+];
 const keeping: readonly Command[] = [
   exportCommand,
   importCommand,

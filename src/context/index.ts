@@ -8,6 +8,7 @@ export {
 export { summarizeBranch } from "../agent/context/summarize-branch.ts";
 export { TOOL_RESULT_CHARACTERS_MAX } from "../agent/tools/tool-result.ts";
 export { contextWindowOf, registerContextWindows } from "../models/context-windows.ts";
+export { explainCache, type ExplainCacheOptions } from "../models/explain-cache.ts";
 export { costOf, type ModelPrice, priceOf, registerPrices } from "../models/prices.ts";
 export {
   COMPACTION_DEFAULTS,
@@ -18,6 +19,7 @@ export {
   shouldCompact,
 } from "../session/context/compaction.ts";
 export type { ContextPruner, PruneLimits } from "../session/context/context-pruner.ts";
+export type { CacheAnswer, CacheCause, CacheReport, SetupField } from "../session/context/cache-report.ts";
 export { acceptable, buildContext, type ModelContext } from "../session/context/context.ts";
 export type { FileOperations } from "../session/context/file-operations.ts";
 export { type CompactionView, inspectCompaction } from "../session/context/compaction.ts";

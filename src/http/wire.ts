@@ -2,7 +2,7 @@ import type { CallerRights } from "./caller-init.ts";
 import type { JsonObject } from "../internal/json.ts";
 import type { MergeConflict, SkippedTurn } from "../lifecycle/merge/merge-strategy.ts";
 import type { OpenRunStatus } from "./run-wire.ts";
-import type { Entry, EntryDraft, SessionStatus } from "../session/log/entry.ts";
+import type { Entry, EntryDraft, EntryOf, SessionStatus } from "../session/log/entry.ts";
 import type { PathSummary, SessionHead } from "../session/log/fold.ts";
 import type { Lineage } from "../session/log/header.ts";
 import type { Content, Message, ToolCall } from "../session/message.ts";
@@ -238,6 +238,8 @@ export interface ContextView {
   readonly tokens: number;
   /** The compaction in force, with the number of entries that it left out. */
   readonly compaction: { readonly entryId: string; readonly summary: string; readonly droppedEntries: number } | null;
+  /** What edits leave out, oldest first; the results of a call are left out with it and not listed. */
+  readonly omitted: readonly OmittedPartView[];
 }
 
 /** One message of a context. */
@@ -246,6 +248,49 @@ export interface ContextPartView {
   readonly entryId: string | null;
   readonly message: Message;
   readonly tokens: number;
+  /** The edit that put it in the place of what was said. */
+  readonly edit?: ContextEditView;
+}
+
+/** An edit in force. */
+export interface ContextEditView {
+  readonly editId: string;
+  readonly reason?: string;
+}
+
+/** A message that an edit leaves out of a context. */
+export interface OmittedPartView {
+  /** The entry that models do not see. */
+  readonly entryId: string;
+  readonly role: Message["role"];
+  /** The beginning of what was said. */
+  readonly preview: string;
+  readonly edit: ContextEditView;
+}
+
+/** An edit of the context: `message` in the place of the entry, or null to leave the entry out (default). */
+export interface EditRequest {
+  readonly entryId: string;
+  readonly message?: Message | null;
+  readonly reason?: string;
+}
+
+/** The edit to take back. */
+export interface UndoEditRequest {
+  readonly editId: string;
+}
+
+/** The edit that was appended. */
+export interface EditView {
+  readonly entry: EntryOf<"context_edit">;
+}
+
+/** Which part of a report on the prompt cache to read. */
+export interface ReadCache {
+  /** How many answers, the latest ones (default 200). */
+  readonly limit?: number;
+  /** How long the provider was asked to keep its cache. */
+  readonly lifetimeMs?: number;
 }
 
 /** The preview of a compaction; `plan` is null if there is nothing to leave out. */

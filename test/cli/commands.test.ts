@@ -4,6 +4,7 @@ import { expect, onTestFinished, test, vi } from "vitest";
 import { commands } from "../../src/cli/commands.ts";
 import { createHeader } from "../../src/session/log/header.ts";
 import { openStore } from "../../src/stores/open-store.ts";
+import { SessionTree } from "../../src/tree/session-tree.ts";
 import { tamper } from "../doctor/damage.ts";
 import { makeDirectory, say } from "../moving/sample-store.ts";
 import { jsonOf, runHere, sampleStore } from "./run-skein.ts";
@@ -28,6 +29,7 @@ test("every command prints with --json the fields that its help documents", asyn
     ["show", "plan"],
     ["tree", "plan"],
     ["stats"],
+    ["cache", "plan"],
     ["runs"],
     ["approvals"],
     ["label", "plan", "leaf", "here"],
@@ -35,6 +37,8 @@ test("every command prints with --json the fields that its help documents", asyn
     ["fork", "plan", "other"],
     ["merge", "plan", "plan-b"],
     ["compact", "plan"],
+    ["omit", "plan", "leaf"],
+    ["undo-edit", "plan"],
     ["checkpoints", "plan"],
     ["restore", checkpoint.id],
     ["prune", "--older-than", "1d", "--dry-run"],
@@ -236,6 +240,55 @@ test("compact replaces the older part of the context by a summary, and undoes th
   expect(await compact("--undo")).toEqual(["The last compaction of session plan-b was undone."]);
   const wrong = await runHere(["compact", "plan", "--model", "nowhere/x", "--store", store]);
   expect(wrong).toMatchObject({ code: 2, stderr: expect.stringContaining("anthropic, offline, openai") });
+});
+
+test("omit leaves an entry out or shortens it and says what that saves, and undo-edit brings it back", async () => {
+  const store = await sampleStore();
+  const answer = async () => {
+    await using opened = await openStore(store);
+    const { messages } = await (await SessionTree.on(opened, "plan")).buildContext();
+    return messages.map(({ content }) => content);
+  };
+  const before = await answer();
+  const [leaf] = await jsonOf("tree", "plan", "--store", store).then(({ leafId }) => [leafId as string]);
+  const preview = await jsonOf("omit", "plan", "leaf", "--preview", "--store", store);
+  expect(preview).toMatchObject({ sessionId: "plan", entryId: leaf, edit: null, prefixLost: 0 });
+  expect(await answer()).toEqual(before);
+  expect(await linesOf("omit", "plan", "leaf", "--reason", "off topic", "--store", store)).toEqual([
+    expect.stringMatching(
+      /^Models do not see entry .+ as it was said any more: each later request has \d+ tokens fewer/,
+    ),
+  ]);
+  expect(await answer()).toEqual(before.slice(0, -1));
+  expect(await linesOf("undo-edit", "plan", "--store", store)).toEqual([
+    expect.stringMatching(/^Edit .+ of session plan was undone\.$/),
+  ]);
+  expect(await answer()).toEqual(before);
+  await linesOf("omit", "plan", leaf as string, "--text", "short", "--store", store);
+  expect(await answer()).toEqual([...before.slice(0, -1), "short"]);
+  const none = await runHere(["undo-edit", "plan-b", "--store", store]);
+  expect(none).toMatchObject({ code: 1, stderr: expect.stringContaining("has no edit to undo") });
+});
+
+test("cache explains what the answers read from a cache", async () => {
+  const store = await sampleStore();
+  const shown = (...args: string[]) => linesOf("cache", "plan", "--store", store, ...args);
+  await using opened = await openStore(store);
+  await opened.create(createHeader({ id: "empty" }));
+  expect(await linesOf("cache", "empty", "--store", store)).toEqual([expect.stringContaining("nothing to explain")]);
+  const usage = { inputTokens: 2000, outputTokens: 1, totalTokens: 2001, cacheReadTokens: 0, cacheWriteTokens: 2000 };
+  const message = { role: "assistant", content: "b", provider: "anthropic", model: "claude-opus-5", usage } as const;
+  await opened.append("plan", [
+    { type: "message", message },
+    { type: "message", message: { ...message, usage: { ...usage, cacheReadTokens: 2000 } } },
+    { type: "message", message },
+  ]);
+  const lines = (await shown()).map((line) => line.replace(/^[-\dT:]{19} +/, ""));
+  expect(lines[0]).toBe("Re-write factor 2.00: 4010 tokens were processed anew, the context has 2000.");
+  expect(lines.slice(-2)).toEqual([" 2000      2000  2000     0", " 2000      2000     0  2000  an unknown cause"]);
+  expect((await shown("--limit", "1")).length).toBe(lines.length - 4);
+  const wrong = await runHere(["cache", "plan", "--lifetime", "soon", "--store", store]);
+  expect(wrong).toMatchObject({ code: 2, stderr: expect.stringContaining("--lifetime") });
 });
 
 test("restore moves the leaf back, and deletes nothing", async () => {

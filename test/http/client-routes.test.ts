@@ -123,6 +123,17 @@ test("reads, compacts and restores a context, forks and merges, and restores che
     type: "compaction",
   });
   expect((await client.sessions.undoCompaction(id)).header.id).toBe(id);
+  const [long] = (await client.sessions.context(id)).parts;
+  const entryId = long?.entryId ?? "";
+  const preview = await client.sessions.previewEdit(id, { entryId });
+  expect(preview.tokensSaved).toBeGreaterThan(0);
+  const edit = await client.sessions.edit(id, { entryId, reason: "old" });
+  expect((await client.sessions.context(id)).omitted).toMatchObject([{ entryId, edit: { editId: edit.id } }]);
+  expect(await client.sessions.previewEdit(id, { entryId: edit.id })).toMatchObject({
+    tokensSaved: -preview.tokensSaved,
+  });
+  expect(await client.sessions.undoEdit(id, edit.id)).toMatchObject({ undo: edit.id });
+  expect(await client.sessions.cache(id)).toMatchObject({ sessionId: id, count: 0, rewriteFactor: null });
   const one = await client.checkpoints.create(id, { metadata: { why: "test" } });
   const branch = await client.sessions.fork(id, { branchName: "try" });
   await client.sessions.addTurn(branch.header.id, { role: "user", content: "on the branch" });

@@ -203,6 +203,69 @@ test("a compaction is previewed, made and undone", async () => {
   expect((await api.call("POST", `${base}/compact`, { model: "no/such" })).body.code).toBe("MODEL_NOT_FOUND");
 });
 
+test("an entry is left out of the context, shortened and brought back, with both numbers before", async () => {
+  const base = await sessionWith("a");
+  await api.call("POST", `${base}/turns`, { turnId: "b", role: "user", content: LONG });
+  const { body: preview } = await api.call("POST", `${base}/edits/preview`, { entryId: "b" });
+  expect(preview).toEqual({ tokensSaved: expect.any(Number), prefixLost: 0 });
+  expect(preview.tokensSaved).toBeGreaterThan(100);
+  const before = (await api.call("GET", base)).body.version;
+  const { entry } = (await api.call("POST", `${base}/edits`, { entryId: "b", reason: "long" })).body;
+  expect(entry).toMatchObject({ type: "context_edit", targetId: "b", message: null, seq: before });
+  const without = (await api.call("GET", `${base}/context`)).body;
+  expect(without.parts.map((part: { entryId: string }) => part.entryId)).toEqual(["a"]);
+  const edit = { editId: entry.id, reason: "long" };
+  expect(without.omitted).toEqual([{ entryId: "b", role: "user", preview: LONG.slice(0, 120), edit }]);
+  const undone = await api.call("POST", `${base}/undo-edit`, { editId: entry.id });
+  expect(undone.body.entry).toMatchObject({ type: "context_edit", undo: entry.id });
+  const message = { role: "user", content: "short" };
+  const short = (await api.call("POST", `${base}/edits`, { entryId: "b", message })).body.entry;
+  const shown = (await api.call("GET", `${base}/context`)).body;
+  expect(shown.parts[1]).toMatchObject({ entryId: "b", message, edit: { editId: short.id } });
+  expect(shown.omitted).toEqual([]);
+  const other = await api.call("POST", `${base}/edits`, { entryId: "b", message: { ...message, role: "system" } });
+  expect(other.body).toMatchObject({ status: 400, code: "INVALID_ENTRY" });
+  const nobody = await api.call("POST", `${base}/edits`, { entryId: "nobody" });
+  expect(nobody.body).toMatchObject({ code: "UNKNOWN_ENTRY" });
+});
+
+test("the report on the prompt cache has the answers with a usage, and the same sums for any limit", async () => {
+  const base = await sessionWith("a");
+  const answer = (cacheReadTokens: number) => ({
+    type: "message",
+    message: {
+      role: "assistant",
+      content: "b",
+      provider: "anthropic",
+      model: "claude-opus-5",
+      usage: {
+        inputTokens: 2000,
+        outputTokens: 1,
+        totalTokens: 2001,
+        cacheReadTokens,
+        cacheWriteTokens: 2000 - cacheReadTokens,
+      },
+    },
+  });
+  await api.call("POST", `${base}/entries`, { entries: [answer(0), answer(2000), answer(500)] });
+  const { body } = await api.call("GET", `${base}/cache`);
+  expect(body).toMatchObject({
+    count: 3,
+    inputTokens: 6000,
+    readTokens: 2500,
+    contextTokens: 2000,
+    rewriteFactor: 1.75,
+  });
+  expect(body.answers.map(({ cause }: { cause: unknown }) => cause)).toEqual([
+    { type: "first" },
+    null,
+    { type: "unknown" },
+  ]);
+  expect(body.answers[2]).toMatchObject({ expectedTokens: 2000, readTokens: 500, rewrittenTokens: 1500 });
+  const one = (await api.call("GET", `${base}/cache?limit=1`)).body;
+  expect(one).toEqual({ ...body, answers: body.answers.slice(-1) });
+});
+
 test("a fork is created, listed, previewed and merged once", async () => {
   const base = await sessionWith("a", "b");
   const fork = await api.call("POST", `${base}/forks`, { branchName: "try", at: "a" });

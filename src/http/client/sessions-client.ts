@@ -1,5 +1,7 @@
-import type { Entry } from "../../session/log/entry.ts";
+import type { CacheReport } from "../../session/context/cache-report.ts";
+import type { Entry, EntryOf } from "../../session/log/entry.ts";
 import type { SessionState } from "../../session/state/state.ts";
+import type { EditPreview } from "../../tree/edit-context.ts";
 import type { CompareRequest, ComparisonView, ReadTree, TreeView } from "../tree-wire.ts";
 import type * as wire from "../wire.ts";
 import { type EventStream, followEvents, type FollowOptions } from "./event-stream.ts";
@@ -170,6 +172,30 @@ export class SessionsClient {
     options: CallOptions = {},
   ): Promise<wire.SessionView> {
     return this.#post(pathOf`/api/sessions/${id}/undo-compaction`, request, options);
+  }
+
+  /** Edits the context: leaves an entry out of what models see, or puts a message in its place. The log keeps what was said. */
+  async edit(id: string, request: wire.EditRequest, options: CallOptions = {}): Promise<EntryOf<"context_edit">> {
+    return (await this.#post<wire.EditView>(pathOf`/api/sessions/${id}/edits`, request, options)).entry;
+  }
+
+  /** What an edit would change, without making it; for the id of an edit, what `undoEdit` would change. */
+  async previewEdit(
+    id: string,
+    request: Omit<wire.EditRequest, "reason">,
+    options: CallOptions = {},
+  ): Promise<EditPreview> {
+    return this.#post(pathOf`/api/sessions/${id}/edits/preview`, request, options);
+  }
+
+  /** Takes an edit back. */
+  async undoEdit(id: string, editId: string, options: CallOptions = {}): Promise<EntryOf<"context_edit">> {
+    return (await this.#post<wire.EditView>(pathOf`/api/sessions/${id}/undo-edit`, { editId }, options)).entry;
+  }
+
+  /** What the answers had from the prompt caches of their providers, and why some had less than they could. */
+  async cache(id: string, query: wire.ReadCache = {}, options: CallOptions = {}): Promise<CacheReport> {
+    return this.#transport.json({ path: pathOf`/api/sessions/${id}/cache`, query, ...options });
   }
 
   /** Forks the session: makes a new one that begins with its entries. */

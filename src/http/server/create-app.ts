@@ -7,7 +7,9 @@ import { BodyBudget } from "./body-budget.ts";
 import { mountBranches } from "./routes/branches-routes.ts";
 import type { CheckedLimits } from "./gate/check-server-limits.ts";
 import { mountCheckpoints } from "./routes/checkpoints-routes.ts";
+import { mountCache } from "./routes/cache-routes.ts";
 import { mountContext } from "./routes/context-routes.ts";
+import { mountEdits } from "./routes/edit-routes.ts";
 import { mountEntries } from "./routes/entries-routes.ts";
 import { type Gate, isGuarded } from "./gate/gate.ts";
 import { HeavyWork } from "./heavy-work.ts";
@@ -75,6 +77,8 @@ const MOUNTS: readonly ((app: ServerApp, services: ServerServices) => void)[] = 
   mountEntries,
   mountTree,
   mountContext,
+  mountEdits,
+  mountCache,
   mountBranches,
   mountCheckpoints,
   mountAnalytics,

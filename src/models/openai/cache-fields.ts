@@ -1,5 +1,6 @@
 import type { ModelRequest } from "../../agent/model/model.ts";
 import { fieldsOf, listOf } from "../wire/json-reader.ts";
+import { hasBreakpoints } from "../cache-rules.ts";
 import { type CacheSetting, markedMessages } from "../wire/prompt-cache.ts";
 
 /** The option `cache` of a model of OpenAI. */
@@ -60,12 +61,6 @@ function marked(parts: readonly Fields[]): Fields[] {
   return parts.map((part, index) => {
     return index < parts.length - 1 ? part : { ...part, prompt_cache_breakpoint: { mode: "explicit" } };
   });
-}
-
-/** Whether a model takes cache breakpoints: gpt-5.6 and later ones. */
-export function hasBreakpoints(id: string): boolean {
-  const [, major, minor = "0"] = /^gpt-(\d+)(?:\.(\d+))?(?![\d.])/.exec(id) ?? [];
-  return Number(major) > 5 || (major === "5" && Number(minor) >= 6);
 }
 
 /** Whether a model can keep its prompt cache for a day: those before the ones with breakpoints, from gpt-4.1 on. */

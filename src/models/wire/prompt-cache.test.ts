@@ -7,7 +7,7 @@ import type { Message } from "../../session/message.ts";
 import { aiSdk } from "../ai-sdk/ai-sdk.ts";
 import type { CallOptions } from "../ai-sdk/contract.ts";
 import { anthropic } from "../anthropic/anthropic.ts";
-import { hasBreakpoints } from "../openai/cache-fields.ts";
+import { hasBreakpoints } from "../cache-rules.ts";
 import { openai } from "../openai/openai.ts";
 import { markedMessages } from "./prompt-cache.ts";
 

@@ -255,6 +255,7 @@ export const entryRules: { readonly [Type in EntryBody["type"]]: RulesOf<Extract
       temperature: optional(amount),
       stop: optional(texts),
       providerOptionsDigest: optional(filled),
+      transformed: optional(flag),
       unchanged: optional(unchanged),
     },
     erased: { was: filled, reason: optional(text) },

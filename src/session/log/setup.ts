@@ -32,6 +32,8 @@ export type Setup = {
   readonly stop?: readonly string[];
   /** A digest of the provider options, which may contain keys. */
   readonly providerOptionsDigest?: string;
+  /** Functions of the program prepare the messages of each request; what they change is not recorded. */
+  readonly transformed?: boolean;
   /** For each field that equals that of an earlier `setup` on the path: the id of the entry that contains it. */
   readonly unchanged?: { readonly [Field in SharedField]?: string };
 };

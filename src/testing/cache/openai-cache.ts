@@ -1,5 +1,5 @@
 import { SessionError } from "../../session/errors.ts";
-import { hasBreakpoints } from "../../models/openai/cache-fields.ts";
+import { hasBreakpoints } from "../../models/cache-rules.ts";
 import { chained, type Fields, fieldsOf, listOf, tokensOf } from "./cache-block.ts";
 import type { PromptCache, PromptCacheUsage } from "./prompt-cache.ts";
 

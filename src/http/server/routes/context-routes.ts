@@ -1,4 +1,6 @@
 import { z } from "zod";
+import { cutText } from "../../../internal/cut-text.ts";
+import { defined } from "../../../internal/defined.ts";
 import { compact } from "../../../agent/context/compact.ts";
 import { countAhead } from "../../../agent/context/tokenizer.ts";
 import { prepareCompaction, contextTokens } from "../../../session/context/compaction.ts";
@@ -7,8 +9,10 @@ import type {
   CompactionPreview,
   CompactRequest,
   CompactView,
+  ContextEditView,
   ContextPartView,
   ContextView,
+  OmittedPartView,
   UndoCompactionRequest,
 } from "../../wire.ts";
 import { WHOLE_CHARACTERS_MAX } from "./answer-bytes.ts";
@@ -19,18 +23,30 @@ import { modelFor, openTree, readView, visibleHead } from "./session-access.ts";
 import { entry, message } from "./entry-schemas.ts";
 import { sessionView } from "./wire-schemas.ts";
 import { acceptable, compactionMessage, contextPath, messagesOf } from "../../../session/context/context.ts";
-import type { EntryOf } from "../../../session/log/entry.ts";
+import { type Edit, editsOn } from "../../../session/context/edits.ts";
+import { roleSeen } from "../../../session/log/context-edit.ts";
+import type { Entry, EntryOf } from "../../../session/log/entry.ts";
 import type { SessionHead } from "../../../session/log/fold.ts";
-import type { Message } from "../../../session/message.ts";
+import { type Message, textOf } from "../../../session/message.ts";
 import type { SessionStore } from "../../../session/store.ts";
 import { messageTokens } from "../../../session/context/tokens.ts";
 
 const text = z.string();
 const count = z.int().min(0);
 
+const contextEdit = named<ContextEditView>("ContextEdit", z.object({ editId: text, reason: text.optional() }));
 const contextPart = named<ContextPartView>(
   "ContextPart",
-  z.object({ entryId: text.nullable(), message, tokens: count }),
+  z.object({ entryId: text.nullable(), message, tokens: count, edit: contextEdit.optional() }),
+);
+const omittedPart = named<OmittedPartView>(
+  "OmittedPart",
+  z.object({
+    entryId: text,
+    role: z.enum(["system", "user", "assistant", "tool"]),
+    preview: text,
+    edit: contextEdit,
+  }),
 );
 
 const contextView = named<ContextView>(
@@ -43,6 +59,7 @@ const contextView = named<ContextView>(
     parts: z.array(contextPart),
     tokens: count,
     compaction: z.object({ entryId: text, summary: text, droppedEntries: count }).nullable(),
+    omitted: z.array(omittedPart),
   }),
 );
 
@@ -153,6 +170,7 @@ async function readContextView(store: SessionStore, head: SessionHead): Promise<
   const sources = new Map<Message, string>();
   if (compaction !== null) sources.set(compactionMessage(compaction.summary), compaction.id);
   for (const entry of entries) for (const message of messagesOf(entry)) sources.set(message, entry.id);
+  const edits = editsOn(path);
   const { model, thinkingLevel } = head.path;
   const settings = await store.settings(head.header.id, head.path);
   return {
@@ -160,19 +178,39 @@ async function readContextView(store: SessionStore, head: SessionHead): Promise<
     model: model && `${model.provider}/${model.modelId}`,
     thinkingLevel,
     variables: settings.variables,
-    parts: acceptable([...sources.keys()]).map((message) => ({
+    parts: acceptable([...sources.keys()]).map((message) => {
       // A placeholder for a missing tool result comes from no entry.
-      entryId: sources.get(message) ?? null,
-      message,
-      tokens: messageTokens(message, tokenizer),
-    })),
+      const entryId = sources.get(message) ?? null;
+      const edit = edits.get(entryId ?? "");
+      const shown = edit === undefined ? {} : { edit: editViewOf(edit) };
+      return { entryId, message, tokens: messageTokens(message, tokenizer), ...shown };
+    }),
     tokens: contextTokens(path, { tokenizer, undone: head.undone }),
     compaction: compaction && {
       entryId: compaction.id,
       summary: compaction.summary,
       droppedEntries: await droppedBy(store, head.header.id, compaction),
     },
+    omitted: omittedParts(path, edits),
   };
+}
+
+const PREVIEW_CHARACTERS = 120;
+
+/** What edits leave out of the part of a path that was read. */
+function omittedParts(path: readonly Entry[], edits: ReadonlyMap<string, Edit>): readonly OmittedPartView[] {
+  return path.flatMap((entry) => {
+    const edit = edits.get(entry.id);
+    const [role, [message]] = [roleSeen(entry), messagesOf(entry)];
+    if (edit === undefined || edit.message !== null || role === null) return [];
+    const calls = message?.role === "assistant" ? (message.toolCalls ?? []).map(({ name }) => name).join(", ") : "";
+    const preview = cutText(textOf(message?.content ?? null) || calls, 0, PREVIEW_CHARACTERS);
+    return [{ entryId: entry.id, role, preview, edit: editViewOf(edit) }];
+  });
+}
+
+function editViewOf({ id: editId, reason }: Edit): ContextEditView {
+  return { editId, ...defined({ reason }) };
 }
 
 /** The number of nodes before the first one that the compaction kept, computed from its depth. */
