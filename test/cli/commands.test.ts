@@ -285,7 +285,7 @@ test("cache explains what the answers read from a cache", async () => {
   ]);
   const lines = (await shown()).map((line) => line.replace(/^[-\dT:]{19} +/, ""));
   expect(lines[0]).toBe("Re-write factor 2.00: 4010 tokens were processed anew, the context has 2000.");
-  expect(lines.slice(-2)).toEqual([" 2000      2000  2000     0", " 2000      2000     0  2000  an unknown cause"]);
+  expect(lines.slice(-2)).toEqual(["2000      2000  2000     0", "2000      2000     0  2000  an unknown cause"]);
   expect((await shown("--limit", "1")).length).toBe(lines.length - 4);
   const wrong = await runHere(["cache", "plan", "--lifetime", "soon", "--store", store]);
   expect(wrong).toMatchObject({ code: 2, stderr: expect.stringContaining("--lifetime") });
