@@ -1,9 +1,9 @@
-import type { RetryOptions } from "./model/retry.ts";
-import { checkKeys, checkOptionsOf, isObject, type KeysOf } from "../session/check-arguments.ts";
+import { checkKeys, checkOptionsOf, invalidOption, isObject, type KeysOf } from "../session/check-arguments.ts";
 import { shouldCompact } from "../session/context/compaction.ts";
 import { SessionError, show } from "../session/errors.ts";
 import { checkName, isName } from "../session/id.ts";
 import { checkCount } from "../stores/complete/valid-arguments.ts";
+import type { ShortenedResults } from "./context/result-shortener.ts";
 import {
   type Budget,
   type LoopCompaction,
@@ -13,10 +13,10 @@ import {
   type ParkOptions,
   type RunOptions,
 } from "./loop-options.ts";
-import type { ShortenedResults } from "./context/result-shortener.ts";
+import type { RetryOptions } from "./model/retry.ts";
 import { ANSWER_TOOL, outputSchema } from "./output/run-output.ts";
-import { type OfferedTools, offerTools } from "./tools/offer-tools.ts";
 import { checkAskPolicy } from "./tools/ask-policy.ts";
+import { type OfferedTools, offerTools } from "./tools/offer-tools.ts";
 
 /** A shorter lease would be lost during an ordinary pause of the process. */
 const LEASE_MS_MIN = 1_000;
@@ -46,10 +46,10 @@ export function checkLoopOptions(options: LoopOptions): OfferedTools {
   checkAskPolicy(options.ask);
   checkBudget(options.budget);
   checkIsPriced(options);
-  if (onBudget !== undefined && typeof onBudget !== "function") throw invalid("onBudget is not a function.");
+  if (onBudget !== undefined && typeof onBudget !== "function") throw invalidOption("onBudget is not a function.");
   if (compaction !== undefined && compaction !== false) {
     if (typeof compaction !== "object" || compaction === null) {
-      throw invalid("compaction is neither false nor an object of settings.");
+      throw invalidOption("compaction is neither false nor an object of settings.");
     }
     checkKeys(compaction, COMPACTION_KEYS, "compaction");
     // Called with an empty context only to validate the settings.
@@ -67,7 +67,7 @@ export function checkLoopOptions(options: LoopOptions): OfferedTools {
 function checkEdits(edits: LoopEdits | undefined): void {
   if (edits === undefined) return;
   if (!isObject(edits) || !isObject(edits.toolResults))
-    throw invalid(
+    throw invalidOption(
       "edits is not an object with toolResults, such as { toolResults: { olderThan: 20, largerThan: 4_000 } }.",
     );
   checkKeys(edits, { toolResults: true } satisfies KeysOf<LoopEdits>, "edits");
@@ -91,24 +91,26 @@ function checkOutput({ output, outputRetries }: LoopOptions, { tools }: OfferedT
 
 /** @throws {SessionError} `INVALID_OPTION` for invalid options. */
 export function checkRunOptions(options: RunOptions): void {
-  if (typeof options !== "object" || options === null) throw invalid("A run takes its options as an object.");
+  if (typeof options !== "object" || options === null) throw invalidOption("A run takes its options as an object.");
   const { model, executor, onEvent, signal, agentName } = options;
   if (executor !== undefined && typeof executor?.complete !== "function") {
-    throw invalid("The executor has no complete function; give it one, or leave the executor out.");
+    throw invalidOption("The executor has no complete function; give it one, or leave the executor out.");
   }
   if (executor !== undefined && onEvent !== undefined) {
-    throw invalid("executor and onEvent exclude each other; combine them with streamingExecutor(model, onEvent).");
+    throw invalidOption(
+      "executor and onEvent exclude each other; combine them with streamingExecutor(model, onEvent).",
+    );
   }
   if (executor === undefined && typeof model?.complete !== "function") {
-    throw invalid("There is no model to ask; give one as model, or an executor.");
+    throw invalidOption("There is no model to ask; give one as model, or an executor.");
   }
-  if (onEvent !== undefined && typeof onEvent !== "function") throw invalid("onEvent is not a function.");
+  if (onEvent !== undefined && typeof onEvent !== "function") throw invalidOption("onEvent is not a function.");
   if (onEvent !== undefined && model?.stream === undefined) {
-    throw invalid(`${model?.provider}/${model?.id} cannot stream, which onEvent needs; leave onEvent out.`);
+    throw invalidOption(`${model?.provider}/${model?.id} cannot stream, which onEvent needs; leave onEvent out.`);
   }
-  if (signal !== undefined && !(signal instanceof AbortSignal)) throw invalid("signal is not an AbortSignal.");
+  if (signal !== undefined && !(signal instanceof AbortSignal)) throw invalidOption("signal is not an AbortSignal.");
   if (agentName !== undefined && !isName(agentName))
-    throw invalid("agentName is not a text of 1 to 512 characters, none of them a control character.");
+    throw invalidOption("agentName is not a text of 1 to 512 characters, none of them a control character.");
   checkPersist(options.persist);
   checkLeaseMs(options.leaseMs);
   if (options.runId !== undefined) checkName(options.runId, "a run's");
@@ -119,13 +121,13 @@ export function checkRunOptions(options: RunOptions): void {
 function checkContext(transforms: unknown): void {
   if (transforms === undefined) return;
   if (Array.isArray(transforms) && transforms.every((transform) => typeof transform === "function")) return;
-  throw invalid("context is not a list of functions that make messages out of messages.");
+  throw invalidOption("context is not a list of functions that make messages out of messages.");
 }
 
 function checkPersist(persist: unknown): void {
   const named = typeof persist === "object" ? persist !== null : typeof persist === "string" && persist !== "";
   if (persist === undefined || typeof persist === "boolean" || named) return;
-  throw invalid(
+  throw invalidOption(
     `persist is ${show(persist)}; give true, a path, a store, a tree, or a store with a sessionId or fork: true.`,
   );
 }
@@ -138,13 +140,13 @@ export function checkLeaseMs(leaseMs: unknown): void {
 /** @throws {SessionError} `INVALID_OPTION` for an invalid time. */
 export function checkDeadline(deadline: unknown): void {
   if (deadline === undefined || (typeof deadline === "string" && !Number.isNaN(Date.parse(deadline)))) return;
-  throw invalid(`deadline is ${show(deadline)}; give a time as ISO 8601, as new Date().toISOString() does.`);
+  throw invalidOption(`deadline is ${show(deadline)}; give a time as ISO 8601, as new Date().toISOString() does.`);
 }
 
 /** @throws {SessionError} `INVALID_OPTION` unless it is a function or undefined. */
 export function checkOnApproval(onApproval: unknown): void {
   if (onApproval === undefined || typeof onApproval === "function") return;
-  throw invalid(`onApproval is ${show(onApproval)}; give a function that returns whether the call may run.`);
+  throw invalidOption(`onApproval is ${show(onApproval)}; give a function that returns whether the call may run.`);
 }
 
 /** @throws {SessionError} `INVALID_OPTION` for invalid times. */
@@ -173,11 +175,11 @@ function checkBudget(budget: LoopOptions["budget"]): void {
   for (const field of ["totalTokens", "cost"] as const) {
     const limit = budget?.[field];
     if (limit === undefined || (Number.isFinite(limit) && limit >= 0)) continue;
-    throw invalid(`The budget's ${field} is ${show(limit)}; give a number of 0 or more.`);
+    throw invalidOption(`The budget's ${field} is ${show(limit)}; give a number of 0 or more.`);
   }
   const over = budget?.over;
   if (over !== undefined && over !== "run" && over !== "lineage") {
-    throw invalid(`A budget is counted over "run" or "lineage", not over ${show(over)}.`);
+    throw invalidOption(`A budget is counted over "run" or "lineage", not over ${show(over)}.`);
   }
 }
 
@@ -189,8 +191,4 @@ function checkIsPriced({ budget, model, executor }: LoopOptions): void {
     "PRICE_UNKNOWN",
     `The run has a budget in cost, but ${name} has no price; register one with registerPrices or SKEIN_PRICES, or limit totalTokens.`,
   );
-}
-
-function invalid(message: string): SessionError {
-  return new SessionError("INVALID_OPTION", message);
 }

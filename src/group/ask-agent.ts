@@ -2,24 +2,24 @@ import type { Agent } from "../agent/agent.ts";
 import type { Unsigned } from "../agent/event-log.ts";
 import { followAbort, untilAborted } from "../agent/follow-abort.ts";
 import type { LoopOptions } from "../agent/loop-options.ts";
+import { startedFirst } from "../agent/persist/start-drafts.ts";
 import type { SessionRun } from "../agent/session-run.ts";
 import type { AskPolicy } from "../agent/tools/ask-policy.ts";
 import { SessionError, show } from "../session/errors.ts";
-import { textOf, type AssistantMessage } from "../session/message.ts";
+import { newRun } from "../session/log/run-fold.ts";
+import { type AssistantMessage, textOf } from "../session/message.ts";
 import { operation, Session } from "../session/value/session.ts";
 import { Transcript } from "../session/value/transcript.ts";
 import { type GroupItem, isEmpty, rowsFor } from "./agent-view.ts";
-import { type ExecutingAgent, type GroupSeat, isExecuting, type GroupAnswer } from "./group-agent.ts";
+import { GroupAccess } from "./group-access.ts";
+import { type ExecutingAgent, type GroupAnswer, type GroupSeat, isExecuting } from "./group-agent.ts";
 import { answerMessage, passDraft, refusalDraft } from "./group-drafts.ts";
 import type { GroupEvent } from "./group-event.ts";
 import type { GroupLog } from "./group-log.ts";
-import { GroupAccess } from "./group-access.ts";
-import { startedFirst } from "../agent/persist/start-drafts.ts";
-import { newRun } from "../session/log/run-fold.ts";
 import type { GroupMember } from "./turns/turn-manager.ts";
 
 /** What `askAgent` needs. */
-export interface Asking {
+export interface AskAgentParts {
   readonly sessionId: string;
   /** The id of the group's run. */
   readonly runId: string;
@@ -47,7 +47,7 @@ export interface Asking {
  * Lets an agent take its turn; its answer is durable when this resolves. Rejects with the agent's error, or with the
  * signal's reason.
  */
-export async function askAgent(seat: GroupSeat, visible: readonly GroupItem[], asking: Asking): Promise<void> {
+export async function askAgent(seat: GroupSeat, visible: readonly GroupItem[], asking: AskAgentParts): Promise<void> {
   const controller = new AbortController();
   const { timeoutMs, signal } = asking;
   const unfollow = followAbort(signal, () => controller.abort(signal.reason));
@@ -69,7 +69,7 @@ async function execute(
   seat: GroupSeat,
   agent: ExecutingAgent,
   visible: readonly GroupItem[],
-  { sessionId, log, agents, messageId, signal }: Asking,
+  { sessionId, log, agents, messageId, signal }: AskAgentParts,
 ): Promise<void> {
   const { name, role, visibility } = seat;
   const turns = visible.map(({ turn }) => turn);
@@ -89,7 +89,7 @@ async function runLoop(
   seat: GroupSeat,
   agent: Agent,
   visible: readonly GroupItem[],
-  { runId, log, place, ask, waiting, visibleNow, isFollowed, signal, emit, atWork }: Asking,
+  { runId, log, place, ask, waiting, visibleNow, isFollowed, signal, emit, atWork }: AskAgentParts,
 ): Promise<void> {
   const { name } = seat;
   const access = new GroupAccess({ log, seat, visibleNow, isFollowed });

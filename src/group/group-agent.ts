@@ -1,6 +1,7 @@
 import type { Agent } from "../agent/agent.ts";
 import type { JsonObject } from "../internal/json.ts";
-import { SessionError, show } from "../session/errors.ts";
+import { invalidOption } from "../session/check-arguments.ts";
+import { show } from "../session/errors.ts";
 import { checkName } from "../session/id.ts";
 import type { Content } from "../session/message.ts";
 import type { SessionTurn } from "../session/state/state.ts";
@@ -67,31 +68,28 @@ export function isExecuting(agent: GroupAgent): agent is ExecutingAgent {
  * @throws {SessionError} `INVALID_OPTION` or `INVALID_ID` for a value that cannot be a member.
  */
 export function seatOf(agent: GroupAgent, role: string, visibility: Visibility): GroupSeat {
-  if (typeof agent !== "object" || agent === null) throw invalid("An agent of a group is an object with a name.");
+  if (typeof agent !== "object" || agent === null) throw invalidOption("An agent of a group is an object with a name.");
   const runs = "run" in agent && typeof agent.run === "function";
   if (!isExecuting(agent) && !runs) {
-    throw invalid(
+    throw invalidOption(
       `The agent ${show(agent.name)} has neither an execute nor a run function; make one with createAgent.`,
     );
   }
   const { name } = agent;
-  if (name === null || name === undefined) throw invalid("An agent needs a name to take part in a group.");
+  if (name === null || name === undefined) throw invalidOption("An agent needs a name to take part in a group.");
   checkName(name, "an agent");
-  if (typeof role !== "string" || role === "") throw invalid(`The role of ${show(name)} is not a text, or empty.`);
+  if (typeof role !== "string" || role === "")
+    throw invalidOption(`The role of ${show(name)} is not a text, or empty.`);
   return { name, role, agent, visibility: checkVisibility(name, visibility) };
 }
 
 function checkVisibility(name: string, { visibleTo, hiddenFrom }: Visibility): Visibility {
   for (const names of [visibleTo, hiddenFrom]) {
     if (names === undefined || (Array.isArray(names) && names.every((each) => typeof each === "string"))) continue;
-    throw invalid(`Who sees the turns of ${show(name)} is not a list of names.`);
+    throw invalidOption(`Who sees the turns of ${show(name)} is not a list of names.`);
   }
   return {
     ...(visibleTo === undefined ? {} : { visibleTo: [...new Set([...visibleTo, name])] }),
     ...(hiddenFrom === undefined ? {} : { hiddenFrom: hiddenFrom.filter((each) => each !== name) }),
   };
-}
-
-function invalid(message: string): SessionError {
-  return new SessionError("INVALID_OPTION", message);
 }

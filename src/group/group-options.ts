@@ -1,10 +1,11 @@
 import { checkDeadline, checkLeaseMs, checkOnApproval } from "../agent/check-options.ts";
 import type { LoopOptions } from "../agent/loop-options.ts";
-import { checkAskPolicy, type AskPolicy } from "../agent/tools/ask-policy.ts";
+import { type AskPolicy, checkAskPolicy } from "../agent/tools/ask-policy.ts";
 import { defined } from "../internal/defined.ts";
 import type { JsonObject } from "../internal/json.ts";
 import { type ActorOptions, viewerOf } from "../lifecycle/access.ts";
-import { SessionError, show } from "../session/errors.ts";
+import { invalidOption } from "../session/check-arguments.ts";
+import { show } from "../session/errors.ts";
 import { checkName } from "../session/id.ts";
 import { inputIdOf } from "../session/log/open-runs.ts";
 import type { Session } from "../session/value/session.ts";
@@ -89,17 +90,17 @@ export function checkGroupOptions(options: GroupRunOptions): CheckedGroupOptions
   const { maxRounds, signal, onEvent, agentTimeoutMs, ifBusy = "reject", waitMs = WAIT_MS_DEFAULT } = options;
   const { leaseMs, deadline, runId, metadata, place, turns = true } = options;
   const { turnId = runId === undefined ? undefined : inputIdOf(runId) } = options;
-  if (signal !== undefined && !(signal instanceof AbortSignal)) throw invalid("signal is not an AbortSignal.");
-  if (onEvent !== undefined && typeof onEvent !== "function") throw invalid("onEvent is not a function.");
+  if (signal !== undefined && !(signal instanceof AbortSignal)) throw invalidOption("signal is not an AbortSignal.");
+  if (onEvent !== undefined && typeof onEvent !== "function") throw invalidOption("onEvent is not a function.");
   if (ifBusy !== "reject" && ifBusy !== "enqueue") {
-    throw invalid(`ifBusy is ${show(ifBusy)}; a group takes "reject" or "enqueue".`);
+    throw invalidOption(`ifBusy is ${show(ifBusy)}; a group takes "reject" or "enqueue".`);
   }
   if (runId !== undefined) checkName(runId, "a run");
   if (turnId !== undefined) checkName(turnId, "a turn");
   checkAskPolicy(options.ask);
   checkOnApproval(options.onApproval);
   if (options.park !== undefined && options.park !== false) {
-    throw invalid(`park is ${show(options.park)}; a group takes false, since it does not park.`);
+    throw invalidOption(`park is ${show(options.park)}; a group takes false, since it does not park.`);
   }
   checkTime("waitMs", waitMs, 0);
   if (agentTimeoutMs !== undefined) checkTime("agentTimeoutMs", agentTimeoutMs, 1);
@@ -126,9 +127,5 @@ export function checkGroupOptions(options: GroupRunOptions): CheckedGroupOptions
 
 function checkTime(name: string, ms: number, least: number): void {
   if (typeof ms === "number" && ms >= least && ms <= TIMER_MS_MAX) return;
-  throw invalid(`${name} is ${show(ms)}; give a number from ${least} to ${TIMER_MS_MAX}.`);
-}
-
-function invalid(message: string): SessionError {
-  return new SessionError("INVALID_OPTION", message);
+  throw invalidOption(`${name} is ${show(ms)}; give a number from ${least} to ${TIMER_MS_MAX}.`);
 }

@@ -1,5 +1,6 @@
 import type { SessionManager } from "../lifecycle/session-manager.ts";
-import { SessionCapacityError, SessionError, show } from "../session/errors.ts";
+import { invalidOption } from "../session/check-arguments.ts";
+import { SessionCapacityError, show } from "../session/errors.ts";
 import type { Content } from "../session/message.ts";
 import type { SessionState } from "../session/state/state.ts";
 import type { TurnFilter } from "./agent-view.ts";
@@ -7,10 +8,10 @@ import { type GroupAgent, type GroupSeat, seatOf } from "./group-agent.ts";
 import type { Visibility } from "./group-drafts.ts";
 import { checkGroupOptions, type GroupRunOptions } from "./group-options.ts";
 import type { GroupRun } from "./group-run.ts";
-import { PriorityTurnManager } from "./turns/priority-turn-manager.ts";
 import { RoleIsolation } from "./role-isolation.ts";
-import { RoundRobinTurnManager } from "./turns/round-robin-turn-manager.ts";
 import { RunningGroup } from "./running-group.ts";
+import { PriorityTurnManager } from "./turns/priority-turn-manager.ts";
+import { RoundRobinTurnManager } from "./turns/round-robin-turn-manager.ts";
 import type { GroupMember, TurnManager } from "./turns/turn-manager.ts";
 
 /** The options of a group. */
@@ -42,14 +43,15 @@ export class GroupSession {
 
   constructor(init: GroupSessionInit) {
     const { manager, turnManager, roleIsolation = new RoleIsolation(), maxAgents } = init ?? {};
-    if (typeof manager?.open !== "function") throw invalid("A group needs a session manager.");
-    if (typeof roleIsolation?.filterForAgent !== "function") throw invalid("roleIsolation has no filterForAgent.");
+    if (typeof manager?.open !== "function") throw invalidOption("A group needs a session manager.");
+    if (typeof roleIsolation?.filterForAgent !== "function")
+      throw invalidOption("roleIsolation has no filterForAgent.");
     this.#manager = manager;
     this.#turnManager = checkTurnManager(turnManager ?? turnManagerBy(manager.config.defaultTurnStrategy));
     this.#isolation = roleIsolation;
     this.#maxAgents = maxAgents ?? manager.config.maxAgentsPerGroup;
     if (!Number.isSafeInteger(this.#maxAgents) || this.#maxAgents < 1) {
-      throw invalid(`maxAgents is ${show(maxAgents)}; give a whole number of 1 or more.`);
+      throw invalidOption(`maxAgents is ${show(maxAgents)}; give a whole number of 1 or more.`);
     }
   }
 
@@ -73,7 +75,9 @@ export class GroupSession {
   addAgent(agent: GroupAgent, role = "participant", visibility: Visibility = {}): this {
     const seat = seatOf(agent, role, visibility);
     if (this.#seats.has(seat.name)) {
-      throw invalid(`An agent named ${show(seat.name)} is in the group already; give each agent a name of its own.`);
+      throw invalidOption(
+        `An agent named ${show(seat.name)} is in the group already; give each agent a name of its own.`,
+      );
     }
     if (this.#seats.size >= this.#maxAgents) throw new SessionCapacityError("agents in a group", this.#maxAgents);
     this.#turnManager.register(seat.name, role);
@@ -102,9 +106,9 @@ export class GroupSession {
   stream(sessionId: string, message: Content | null, options: GroupRunOptions = {}): GroupRun {
     const checked = checkGroupOptions(options);
     if (message !== null && typeof message !== "string" && !Array.isArray(message)) {
-      throw invalid(`The message for the group is ${show(message)}; give a text or content parts.`);
+      throw invalidOption(`The message for the group is ${show(message)}; give a text or content parts.`);
     }
-    if (this.#seats.size === 0) throw invalid("The group has no agents; add one first.");
+    if (this.#seats.size === 0) throw invalidOption("The group has no agents; add one first.");
     const parts = { seats: this.#seats, turnManager: this.#turnManager, isolation: this.#isolation };
     return new RunningGroup({ manager: this.#manager, parts, sessionId, message, options: checked });
   }
@@ -113,16 +117,12 @@ export class GroupSession {
 function turnManagerBy(strategy: string): TurnManager {
   if (strategy === "priority") return new PriorityTurnManager();
   if (strategy === "round_robin") return new RoundRobinTurnManager();
-  throw invalid(`The turn strategy ${show(strategy)} needs to know the topics; give a turnManager.`);
+  throw invalidOption(`The turn strategy ${show(strategy)} needs to know the topics; give a turnManager.`);
 }
 
 function checkTurnManager(turnManager: TurnManager): TurnManager {
   for (const method of ["register", "selectNext", "isComplete", "filterVisible"] as const) {
-    if (typeof turnManager?.[method] !== "function") throw invalid(`The turn manager has no ${method} function.`);
+    if (typeof turnManager?.[method] !== "function") throw invalidOption(`The turn manager has no ${method} function.`);
   }
   return turnManager;
-}
-
-function invalid(message: string): SessionError {
-  return new SessionError("INVALID_OPTION", message);
 }

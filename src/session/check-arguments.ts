@@ -99,3 +99,8 @@ function describe(value: unknown): string {
   if (typeof value === "object" && value !== null) return "an object";
   return typeof value === "function" ? "a function" : show(value);
 }
+
+/** The error for an invalid option or argument. */
+export function invalidOption(message: string, cause?: unknown): SessionError {
+  return new SessionError("INVALID_OPTION", message, cause === undefined ? {} : { cause });
+}

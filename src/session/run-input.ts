@@ -1,4 +1,5 @@
-import { SessionError, show } from "./errors.ts";
+import { invalidOption } from "./check-arguments.ts";
+import { show } from "./errors.ts";
 import type { Content, RequestMessage } from "./message.ts";
 
 /**
@@ -20,7 +21,9 @@ export type SaidInRequest = { readonly input: Content } | { readonly messages: r
 export function saidInRequest(input: RunInput): SaidInRequest {
   if (typeof input === "string") return { input };
   if (!Array.isArray(input)) {
-    throw invalid(`The input is ${show(input)}; give a text, content parts, or messages with a role and a content.`);
+    throw invalidOption(
+      `The input is ${show(input)}; give a text, content parts, or messages with a role and a content.`,
+    );
   }
   const items = input as readonly unknown[];
   if (!items.some(hasRole)) return { input: input as Content };
@@ -28,11 +31,13 @@ export function saidInRequest(input: RunInput): SaidInRequest {
     const { role, content, ...rest } = (hasRole(message) ? message : {}) as Partial<RequestMessage>;
     if (!ROLES.includes(role)) {
       const what = role === undefined ? "no role" : `the role ${show(role)}`;
-      throw invalid(`Message ${index + 1} of the input has ${what}; give "system", "user" or "assistant".`);
+      throw invalidOption(`Message ${index + 1} of the input has ${what}; give "system", "user" or "assistant".`);
     }
     const [other] = Object.keys(rest);
     if (other !== undefined)
-      throw invalid(`Message ${index + 1} of the input has the field ${show(other)}; give its role and content alone.`);
+      throw invalidOption(
+        `Message ${index + 1} of the input has the field ${show(other)}; give its role and content alone.`,
+      );
     return { role, content } as RequestMessage;
   });
   return { messages };
@@ -47,15 +52,11 @@ export function saidInRequest(input: RunInput): SaidInRequest {
 export function checkUserMessages(sessionId: string, messages: readonly RequestMessage[]): void {
   const index = messages.findIndex(({ role }) => role !== "user");
   if (index === -1) return;
-  throw invalid(
+  throw invalidOption(
     `Message ${index + 1} of the input has the role ${show(messages[index]?.role)}, and session ${sessionId} goes on with what users say; leave it out, or begin a new session.`,
   );
 }
 
 function hasRole(item: unknown): item is { readonly role: unknown } {
   return typeof item === "object" && item !== null && "role" in item;
-}
-
-function invalid(message: string): SessionError {
-  return new SessionError("INVALID_OPTION", message);
 }

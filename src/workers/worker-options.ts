@@ -1,13 +1,13 @@
-import { checkArgument, checkOptionsOf, isObject, type KeysOf } from "../session/check-arguments.ts";
 import { type Agent, checkIsAgent } from "../agent/agent.ts";
 import { checkLeaseMs, checkPark } from "../agent/check-options.ts";
 import type { ParkOptions } from "../agent/loop-options.ts";
 import { checkIsModel, type Model } from "../agent/model/model.ts";
-import type { Approval } from "../session/log/run-event.ts";
-import { checkAskPolicy, type AskPolicy } from "../agent/tools/ask-policy.ts";
+import { type AskPolicy, checkAskPolicy } from "../agent/tools/ask-policy.ts";
 import type { GroupSession } from "../group/group-session.ts";
 import { SessionManager } from "../lifecycle/session-manager.ts";
+import { checkArgument, checkOptionsOf, invalidOption, isObject, type KeysOf } from "../session/check-arguments.ts";
 import { SessionError, show } from "../session/errors.ts";
+import type { Approval } from "../session/log/run-event.ts";
 import type { SessionStore } from "../session/store.ts";
 import { checkCount } from "../stores/complete/valid-arguments.ts";
 import { InProcessQueue } from "./in-process-queue.ts";
@@ -150,9 +150,10 @@ export function agentsByName(
   const byName = new Map<string, Agent>();
   for (const agent of agents) {
     const { name } = agent;
-    if (name === null) throw invalid("An agent that is asked for by name needs one.");
-    if (byName.has(name)) throw invalid(`Two agents are named ${show(name)}; give each a name of its own.`);
-    if (Object.hasOwn(groups, name)) throw invalid(`An agent and a group are named ${show(name)}; rename one of them.`);
+    if (name === null) throw invalidOption("An agent that is asked for by name needs one.");
+    if (byName.has(name)) throw invalidOption(`Two agents are named ${show(name)}; give each a name of its own.`);
+    if (Object.hasOwn(groups, name))
+      throw invalidOption(`An agent and a group are named ${show(name)}; rename one of them.`);
     byName.set(name, agent);
   }
   return byName;
@@ -162,8 +163,4 @@ export function agentsByName(
 export function modelsById(models: readonly Model[], agents: readonly Agent[]): ReadonlyMap<string, Model> {
   const all = [...models, ...agents.map((agent) => agent.model)];
   return new Map(all.map((model) => [`${model.provider}/${model.id}`, model]));
-}
-
-function invalid(message: string): SessionError {
-  return new SessionError("INVALID_OPTION", message);
 }

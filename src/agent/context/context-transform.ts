@@ -1,9 +1,9 @@
+import { invalidOption } from "../../session/check-arguments.ts";
 import { checkedMessage } from "../../session/checked-message.ts";
 import { acceptable, compactionSummaryOf } from "../../session/context/context.ts";
 import type { ContextPruner } from "../../session/context/context-pruner.ts";
-import { SessionError } from "../../session/errors.ts";
-import { type Message, textOf } from "../../session/message.ts";
 import { estimateTextTokens, messageTokens, type TextTokenizer } from "../../session/context/tokens.ts";
+import { type Message, textOf } from "../../session/message.ts";
 import type { Transcript } from "../../session/value/transcript.ts";
 import { checkCount } from "../../stores/complete/valid-arguments.ts";
 import { describeThrown } from "../describe-thrown.ts";
@@ -54,7 +54,7 @@ export interface PruneContextLimits {
  * @throws {SessionError} `INVALID_OPTION` for an invalid pruner, or a limit that is not a whole number of 0 or more.
  */
 export function pruneContext(pruner: ContextPruner, limits: PruneContextLimits): ContextTransform {
-  if (typeof pruner?.prune !== "function") throw invalid("The pruner of a context has no function prune.");
+  if (typeof pruner?.prune !== "function") throw invalidOption("The pruner of a context has no function prune.");
   const { maxTurns, maxTokens, countTokens = estimateTextTokens } = limits ?? {};
   checkCount(maxTurns, "maxTurns");
   if (maxTokens !== undefined) checkCount(maxTokens, "maxTokens");
@@ -96,7 +96,7 @@ export async function transformContext(
   }
   const whole = acceptable(made);
   if (whole.length > 0 || messages.length === 0) return whole;
-  throw invalid("The context transforms left no message to send; keep at least one.");
+  throw invalidOption("The context transforms left no message to send; keep at least one.");
 }
 
 /** The user message that a run on this transcript answers; null if there is none. */
@@ -125,7 +125,7 @@ function isSummary(message: Message): boolean {
 
 /** Checks the messages that a transform returned; the run's own need no check. */
 function checkedMessages(made: unknown, known: Set<unknown>, number: number): Message[] {
-  if (!Array.isArray(made)) throw invalid(`Context transform ${number} gave no list of messages.`);
+  if (!Array.isArray(made)) throw invalidOption(`Context transform ${number} gave no list of messages.`);
   return made.map((message: Message) => {
     if (known.has(message)) return message;
     try {
@@ -134,11 +134,7 @@ function checkedMessages(made: unknown, known: Set<unknown>, number: number): Me
       return copy;
     } catch (cause) {
       const problem = describeThrown(cause);
-      throw invalid(`Context transform ${number} gave a message that cannot be sent: ${problem}`, cause);
+      throw invalidOption(`Context transform ${number} gave a message that cannot be sent: ${problem}`, cause);
     }
   });
-}
-
-function invalid(message: string, cause?: unknown): SessionError {
-  return new SessionError("INVALID_OPTION", message, cause === undefined ? {} : { cause });
 }

@@ -1,17 +1,17 @@
 import { defined } from "../../internal/defined.ts";
 import type { AssistantMessage } from "../../session/message.ts";
-import { collectReply, type PartialReply } from "./collect-reply.ts";
+import { untilAborted } from "../follow-abort.ts";
 import type { RequestParameters, RunOptions } from "../loop-options.ts";
+import type { RunLog } from "../persist/run-log.ts";
+import { runErrorOf } from "../run-error.ts";
+import type { RunTelemetry } from "../telemetry.ts";
+import { collectReply, type PartialReply } from "./collect-reply.ts";
 import type { Model, ModelDelta, ModelReply, ModelRequest } from "./model.ts";
 import { readReply } from "./read-reply.ts";
 import { withRetries } from "./retry.ts";
-import { runErrorOf } from "../run-error.ts";
-import type { RunLog } from "../persist/run-log.ts";
-import type { RunTelemetry } from "../telemetry.ts";
-import { untilAborted } from "../follow-abort.ts";
 
 /** What `askModel` needs from its run. */
-export interface Asking {
+export interface AskModelParts {
   readonly options: RunOptions;
   readonly log: RunLog;
   readonly telemetry: RunTelemetry | null;
@@ -21,7 +21,7 @@ export interface Asking {
 }
 
 /** Asks the model of a run, by streaming if it supports it, and retries transient failures. */
-export function askModel(request: ModelRequest, asking: Asking): Promise<AssistantMessage> {
+export function askModel(request: ModelRequest, asking: AskModelParts): Promise<AssistantMessage> {
   const { options, log, telemetry, round, onPartial = () => {} } = asking;
   const { model, executor, agentName, retry = {} } = options;
   const { signal, events } = log;

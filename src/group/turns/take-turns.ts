@@ -1,12 +1,12 @@
-import { runErrorOf } from "../../agent/run-error.ts";
 import { untilAborted } from "../../agent/follow-abort.ts";
+import { runErrorOf } from "../../agent/run-error.ts";
 import { SessionCapacityError, SessionError, show } from "../../session/errors.ts";
+import type { GroupState } from "../../session/log/group-state.ts";
+import type { GroupOutcome } from "../../session/log/run-event.ts";
 import { type GroupItem, type TurnFilter, visibleTo } from "../agent-view.ts";
-import { type Asking, askAgent } from "../ask-agent.ts";
+import { type AskAgentParts, askAgent } from "../ask-agent.ts";
 import type { GroupSeat } from "../group-agent.ts";
 import { failureDraft } from "../group-drafts.ts";
-import type { GroupOutcome } from "../../session/log/run-event.ts";
-import type { GroupState } from "../../session/log/group-state.ts";
 import type { GroupView, TurnManager } from "./turn-manager.ts";
 
 /** The parts of a group. */
@@ -18,7 +18,7 @@ export interface GroupParts {
 }
 
 /** What a group's run needs besides its parts. */
-export interface GroupWork extends Omit<Asking, "agents" | "messageId" | "visibleNow"> {
+export interface GroupWork extends Omit<AskAgentParts, "agents" | "messageId" | "visibleNow"> {
   /** The round limit of this run; null to use the one stored with the message. */
   readonly maxRounds: number | null;
 }

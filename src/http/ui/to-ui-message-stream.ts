@@ -1,11 +1,11 @@
-import { checkArgument, checkOptionsOf, type KeysOf } from "../../session/check-arguments.ts";
-import type { UIMessageChunk } from "./ai-sdk.ts";
 import type { RunEvent } from "../../agent/run-event.ts";
-import type { Approval } from "../../session/log/run-event.ts";
 import type { SessionRun } from "../../agent/session-run.ts";
-import { AnswerWriter } from "./answer-writer.ts";
+import { checkArgument, checkOptionsOf, type KeysOf } from "../../session/check-arguments.ts";
+import type { Approval } from "../../session/log/run-event.ts";
 import { messageIdOfRun } from "../shown-turn.ts";
-import { answerIdOf } from "./to-ui-messages.ts";
+import type { UIMessageChunk } from "./ai-sdk.ts";
+import { AnswerWriter } from "./answer-writer.ts";
+import { answerMessageIdOf } from "./to-ui-messages.ts";
 
 /** Options for streaming a run. */
 export interface UIMessageStreamOptions {
@@ -29,7 +29,7 @@ export function toUIMessageStream(
     { messageId: true, after: true } satisfies KeysOf<UIMessageStreamOptions>,
     "toUIMessageStream",
   );
-  const { messageId = answerIdOf(messageIdOfRun(run.runId)), after = [] } = options;
+  const { messageId = answerMessageIdOf(messageIdOfRun(run.runId)), after = [] } = options;
   const writer = new AnswerWriter(messageId, after);
   let timer: ReturnType<typeof setTimeout> | undefined;
   let stop = (): void => {};

@@ -1,5 +1,5 @@
-import { checkObjects, checkOptionsOf, type KeysOf } from "../../session/check-arguments.ts";
 import { callStateOf } from "../../agent/answer-reducer.ts";
+import { checkObjects, checkOptionsOf, type KeysOf } from "../../session/check-arguments.ts";
 import { messageIdOf, type ShownTurn } from "../shown-turn.ts";
 import type { UIMessage } from "./ai-sdk.ts";
 import { callParts, uiPartsOf } from "./ui-parts.ts";
@@ -49,7 +49,7 @@ export function toUIMessages(turns: readonly ShownTurn[], options: UIMessagesOpt
       const id = messageIdOf(turn.turnId);
       messages.push({ id, role: turn.role, parts: uiPartsOf(turn.content) });
       answer = null;
-      answersId = turn.role === "user" ? answerIdOf(id) : null;
+      answersId = turn.role === "user" ? answerMessageIdOf(id) : null;
     }
   }
   endStep();
@@ -57,6 +57,6 @@ export function toUIMessages(turns: readonly ShownTurn[], options: UIMessagesOpt
 }
 
 /** The id of the answer to a user message; each branch has one. */
-export function answerIdOf(messageId: string): string {
+export function answerMessageIdOf(messageId: string): string {
   return `${messageId}/answer`;
 }

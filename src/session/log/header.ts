@@ -1,6 +1,6 @@
-import { checkOptionsOf, type KeysOf } from "../check-arguments.ts";
 import { copyJson, type JsonObject, type JsonValue, NotJson } from "../../internal/json.ts";
 import { uuidv7 } from "../../internal/uuid.ts";
+import { checkOptionsOf, type KeysOf } from "../check-arguments.ts";
 import { SessionError, show } from "../errors.ts";
 import { checkCwd, checkName, checkSessionId } from "../id.ts";
 import { HEADER_BYTES_MAX } from "../limits.ts";
@@ -137,7 +137,7 @@ export function createHeader(init: Partial<SessionHeader> = {}): SessionHeader {
  */
 export function checkHeader(value: unknown): SessionHeader {
   const header = copyHeader(value);
-  if (header.type !== "session") throw invalid(`its type is ${show(header.type)}, not "session"`);
+  if (header.type !== "session") throw invalidHeader(`its type is ${show(header.type)}, not "session"`);
   if (typeof header.version === "number" && header.version > FORMAT_VERSION) {
     const which = typeof header.id === "string" ? `Session ${show(header.id)}` : "A session without an id";
     throw new SessionError(
@@ -146,15 +146,16 @@ export function checkHeader(value: unknown): SessionHeader {
     );
   }
   if (!VERSIONS.includes(header.version))
-    throw invalid(`its version is ${show(header.version)}, not a number from 1 to ${FORMAT_VERSION}`);
+    throw invalidHeader(`its version is ${show(header.version)}, not a number from 1 to ${FORMAT_VERSION}`);
   checkSessionId(header.id);
-  if (!isTimestamp(header.createdAt)) throw invalid(`createdAt is ${show(header.createdAt)}, not an ISO-8601 time`);
+  if (!isTimestamp(header.createdAt))
+    throw invalidHeader(`createdAt is ${show(header.createdAt)}, not an ISO-8601 time`);
   if (header.userId !== null) checkName(header.userId, "a user");
   if (header.cwd !== null) checkCwd(header.cwd);
   checkLineage(header.lineage);
   checkForkPoint(header.forkedFrom);
   checkSandbox(header.sandbox);
-  if (!isObject(header.metadata)) throw invalid("metadata is not an object");
+  if (!isObject(header.metadata)) throw invalidHeader("metadata is not an object");
   checkInherited(header.inherited);
   if (header.rootId !== undefined) checkSessionId(header.rootId);
   return header as unknown as SessionHeader;
@@ -178,7 +179,7 @@ export function isTimestamp(value: unknown): value is string {
 const TIMESTAMP = /^\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{3}Z$/;
 
 function copyHeader(value: unknown): Record<string, unknown> {
-  if (!isObject(value)) throw invalid("it is not an object");
+  if (!isObject(value)) throw invalidHeader("it is not an object");
   try {
     const copy = copyJson(value, "header") as Record<string, unknown>;
     if (new TextEncoder().encode(JSON.stringify(copy)).length > HEADER_BYTES_MAX) {
@@ -196,52 +197,52 @@ function copyHeader(value: unknown): Record<string, unknown> {
 
 /** @throws {SessionError} `INVALID_HEADER` or `INVALID_ID` unless the value is a valid lineage. */
 export function checkLineage(value: unknown): void {
-  if (!isObject(value)) throw invalid("lineage is not an object");
+  if (!isObject(value)) throw invalidHeader("lineage is not an object");
   const { parents, operator, kind, extras } = value;
-  if (!Array.isArray(parents)) throw invalid("lineage.parents is not a list of session ids");
+  if (!Array.isArray(parents)) throw invalidHeader("lineage.parents is not a list of session ids");
   for (const parent of parents) checkSessionId(parent);
-  if (typeof operator !== "string") throw invalid("lineage.operator is not a text");
-  if (!LINEAGE_KINDS.includes(kind as LineageKind)) throw invalid(`lineage.kind ${show(kind)} is not known`);
+  if (typeof operator !== "string") throw invalidHeader("lineage.operator is not a text");
+  if (!LINEAGE_KINDS.includes(kind as LineageKind)) throw invalidHeader(`lineage.kind ${show(kind)} is not known`);
   if (
     !Array.isArray(extras) ||
     !extras.every((pair) => Array.isArray(pair) && pair.length === 2 && typeof pair[0] === "string")
   ) {
-    throw invalid("lineage.extras is not a list of pairs");
+    throw invalidHeader("lineage.extras is not a list of pairs");
   }
 }
 
 function checkForkPoint(value: unknown): void {
   if (value === null) return;
-  if (!isObject(value)) throw invalid("forkedFrom is neither null nor an object");
+  if (!isObject(value)) throw invalidHeader("forkedFrom is neither null nor an object");
   checkSessionId(value.sessionId);
   if (value.entryId !== null) checkName(value.entryId, "an entry");
   if (!Number.isSafeInteger(value.version) || (value.version as number) < 0)
-    throw invalid("forkedFrom.version is not a count");
+    throw invalidHeader("forkedFrom.version is not a count");
   if (value.branchName !== undefined && typeof value.branchName !== "string")
-    throw invalid("forkedFrom.branchName is not a text");
+    throw invalidHeader("forkedFrom.branchName is not a text");
 }
 
 function checkInherited(value: unknown): void {
   if (value === undefined) return;
-  if (!isObject(value)) throw invalid("inherited is not an object");
+  if (!isObject(value)) throw invalidHeader("inherited is not an object");
   if (!Number.isSafeInteger(value.entries) || (value.entries as number) < 0)
-    throw invalid("inherited.entries is not a count");
-  if (typeof value.counts !== "boolean") throw invalid("inherited.counts is not true or false");
+    throw invalidHeader("inherited.entries is not a count");
+  if (typeof value.counts !== "boolean") throw invalidHeader("inherited.counts is not true or false");
 }
 
 function checkSandbox(value: unknown): void {
   if (value === null) return;
-  if (!isObject(value)) throw invalid("sandbox is neither null nor an object");
-  if (typeof value.backend !== "string") throw invalid("sandbox.backend is not a text");
-  if (value.spec === undefined) throw invalid("sandbox.spec is missing");
+  if (!isObject(value)) throw invalidHeader("sandbox is neither null nor an object");
+  if (typeof value.backend !== "string") throw invalidHeader("sandbox.backend is not a text");
+  if (value.spec === undefined) throw invalidHeader("sandbox.spec is missing");
   if (value.handleId !== null && typeof value.handleId !== "string")
-    throw invalid("sandbox.handleId is neither null nor a text");
+    throw invalidHeader("sandbox.handleId is neither null nor a text");
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-function invalid(problem: string): SessionError {
+function invalidHeader(problem: string): SessionError {
   return new SessionError("INVALID_HEADER", `The session's header is not valid: ${problem}.`);
 }

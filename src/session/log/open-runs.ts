@@ -114,7 +114,7 @@ export function stepRuns(open: readonly OpenRun[], entry: Entry): readonly OpenR
     case "run_blocked":
       return change(open, entry.runId, (run) => ({ ...run, blocked: entry.code }));
     case "approval":
-      if (entry.decision === undefined) return change(open, entry.runId, (run) => asking(run, entry));
+      if (entry.decision === undefined) return change(open, entry.runId, (run) => withQuestion(run, entry));
       return entry.question === undefined ? open : answer(open, entry.question);
     case "cancel":
       return change(open, entry.runId, (run) => (run.state === "started" ? { ...run, cancelled: true } : null));
@@ -239,7 +239,7 @@ function afterRow(open: readonly OpenRun[], { message }: EntryOf<"message">): re
 }
 
 /** A started run with one more question. */
-function asking(run: OpenRun, entry: EntryOf<"approval">): OpenRun {
+function withQuestion(run: OpenRun, entry: EntryOf<"approval">): OpenRun {
   if (run.state !== "started") return run;
   const field = isInnerQuestion(entry) ? "innerQuestions" : "questions";
   return { ...run, [field]: [...(run[field] ?? []), entry.id] };

@@ -4,9 +4,10 @@ import type { SessionHead } from "../../../session/log/fold.ts";
 import type { ChatRequest, ChatView, StopChat } from "../../chat-wire.ts";
 import { messageIdOfRun } from "../../shown-turn.ts";
 import { AnswerWriter } from "../../ui/answer-writer.ts";
-import { answerIdOf } from "../../ui/to-ui-messages.ts";
+import { answerMessageIdOf } from "../../ui/to-ui-messages.ts";
 import { checkRight } from "../gate/authenticator.ts";
-import { answer, eventStream, noContent, route, type RouteCall, type ServerApp } from "../route.ts";
+import { answer, eventStream, noContent, type RouteCall, route, type ServerApp } from "../route.ts";
+import { visibleHead, visibleOrNewHead } from "../routes/session-access.ts";
 import { draining, requestRun } from "../runs/request-run.ts";
 import type { RunWriter } from "../runs/run-feed.ts";
 import { type FrontEndParts, type RunFeeds, streamRun } from "../runs/run-feeds.ts";
@@ -14,7 +15,6 @@ import { openRunOf, runToJoin } from "../runs/run-views.ts";
 import { answerQuestions, cancelRun } from "../runs/speak-to-run.ts";
 import { id, jsonObject, list, named } from "../schema.ts";
 import type { ServerServices } from "../server-services.ts";
-import { visibleHead, visibleOrNewHead } from "../routes/session-access.ts";
 import { lastMessageOf } from "./chat-message.ts";
 import { askedBy, readChat } from "./chat-session.ts";
 
@@ -75,7 +75,7 @@ async function streamChat(
   call: RouteCall<unknown, unknown>,
   { head, runId, after }: { readonly head: SessionHead; readonly runId: string; readonly after?: readonly string[] },
 ): Promise<Response> {
-  const answer = new AnswerWriter(answerIdOf(messageIdOfRun(runId)), after);
+  const answer = new AnswerWriter(answerMessageIdOf(messageIdOfRun(runId)), after);
   const writer: RunWriter = {
     get ended() {
       return answer.ended;
