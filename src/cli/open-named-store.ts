@@ -32,7 +32,7 @@ export interface NamedStoreOptions {
   readonly confirm?: (question: string) => Promise<boolean | null>;
   /** True for a copy of the store: records without force here will have no force in the copy either. */
   readonly copies?: boolean;
-  /** Prints one line, which tells that the store's records have no force. */
+  /** Prints one line, which says that the store's records have no effect. */
   readonly tell?: (line: string) => void;
 }
 

@@ -12,7 +12,7 @@ import { searchSessions } from "./search-sessions.ts";
 import type { SessionScope } from "./session-scope.ts";
 import { showTree } from "./session-tree.ts";
 
-/** A tool of the server: what a client is told of it, and what it does. */
+/** A tool of the server: its description for clients, and its function. */
 export interface SessionTool {
   readonly name: string;
   readonly description: string;
@@ -27,7 +27,7 @@ export interface SessionTool {
 export interface WriteAccess {
   /** Counts what a caller stores; null for no limits. */
   readonly account: StorageAccount | null;
-  /** Writes files for other programs; null where that is not allowed. */
+  /** Writes files for other programs; null if that is not allowed. */
   readonly handOff: HandOff | null;
 }
 

@@ -17,7 +17,7 @@ export interface TreeArguments {
   readonly after?: string | undefined;
 }
 
-/** A node that is shown: where branches begin and end, and what has a label. */
+/** A node that is shown: the ends of branches, branching points, and labelled nodes. */
 interface Landmark {
   readonly node: TreeNode;
   readonly depth: number;

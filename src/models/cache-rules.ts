@@ -5,7 +5,7 @@ const STEPPED: CacheRule = { lifetimeMs: 5 * MINUTE_MS, steps: { tokens: 128, to
 const AT_BREAKPOINTS: CacheRule = { lifetimeMs: 30 * MINUTE_MS, steps: null };
 const COUNTED: CacheRule = { lifetimeMs: 5 * MINUTE_MS, steps: null };
 
-/** How the provider of a model caches requests, by what it documents; of an unknown one, only what it counts is known. */
+/** The documented cache rules of a model's provider; for an unknown provider, only its counters are known. */
 export function cacheRuleOf(provider: string, model: string): CacheRule {
   if (!/^(openai|azure)\b/.test(provider)) return COUNTED;
   return hasBreakpoints(model) ? AT_BREAKPOINTS : STEPPED;

@@ -18,13 +18,15 @@ import type { SessionTree } from "./session-tree.ts";
 export interface EditPreview {
   /** How many tokens fewer each later request has, by estimate; negative if it has more. */
   readonly tokensSaved: number;
-  /** How many tokens the next request has from the first changed message on: a provider's cache has to read these anew, once. */
+  /**
+   * The tokens of the next request from the first changed message on, which the provider's cache must write again once.
+   */
   readonly prefixLost: number;
 }
 
 /** Options of `omit`. */
 export interface OmitOptions {
-  /** Why; for people who read the log. */
+  /** The reason, for readers of the log. */
   readonly reason?: string;
 }
 
@@ -129,7 +131,7 @@ async function editedBy(store: SessionStore, sessionId: string, entry: Entry): P
   let at = entry;
   while (at.type === "context_edit") {
     const next = await store.getEntry(sessionId, at.undo ?? at.targetId ?? "");
-    // An edit stands after what it names.
+    // An edit always follows the entry that it names.
     if (next === null || next.seq >= at.seq) break;
     at = next;
   }

@@ -46,10 +46,10 @@ export async function ownSpending(
 
 class Tally implements OwnSpending {
   readonly #runsOnly: boolean;
-  /** What had been spent when each open run was first started. */
+  /** The spending at the first start of each open run. */
   readonly #open = new Map<string, Usage>();
   #own: SessionHead;
-  /** What had been spent at the last claim of the open run. */
+  /** The spending at the last claim of the open run. */
   #before: Usage;
   hasRuns = false;
 

@@ -284,11 +284,11 @@ export class SessionTree implements AsyncDisposable {
   }
 
   /**
-   * Leaves an entry out of the context from here on; an answer with calls goes together with its results. The log keeps what
-   * was said, and `undoEdit` brings it back. It applies to this path only.
+   * Leaves an entry out of the context from here on; an answer with calls goes together with its results. The log keeps
+   * what was said, and `undoEdit` brings it back. It applies to this path only.
    *
-   * @throws {SessionError} `RUN_OPEN` for what an open run has not answered, `INVALID_ENTRY` for an entry that models do not see
-   * or that is not on the path to the leaf.
+   * @throws {SessionError} `RUN_OPEN` for input that an open run has not answered, `INVALID_ENTRY` for an entry that
+   * models do not see or that is not on the path to the leaf.
    */
   omit(entryId: string, options?: OmitOptions): Promise<EntryOf<"context_edit">> {
     return omit(this, entryId, options);
@@ -304,7 +304,7 @@ export class SessionTree implements AsyncDisposable {
     return replace(this, entryId, message, options);
   }
 
-  /** Undoes an edit of the context, so that models see again what they saw before it. */
+  /** Undoes an edit of the context, so that models see the original again. */
   undoEdit(editId: string): Promise<EntryOf<"context_edit">> {
     return undoEdit(this, editId);
   }

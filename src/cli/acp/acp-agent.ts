@@ -115,7 +115,7 @@ export class AcpAgent implements AsyncDisposable {
     const { id: sessionId } = session.chat.openTree;
     await this.#close(sessionId);
     this.#open.set(sessionId, session);
-    // The editor hears of a new session by the answer, which goes out first.
+    // The editor learns of a new session from the response, which is sent first.
     setImmediate(() => void session.introduce().catch(() => {}));
     return { sessionId, ...(await session.settings()) };
   }
@@ -141,7 +141,7 @@ export class AcpAgent implements AsyncDisposable {
   }
 }
 
-/** Tools of these servers ask each time, as those of every server that nobody vouches for. */
+/** Tools of these servers need approval for each call, like those of any untrusted server. */
 function serverOf(server: acp.McpServer, cwd: string): McpServer & McpToolsOptions {
   const prefix = `${server.name}_`;
   const valuesOf = (pairs: readonly { name: string; value: string }[]) =>

@@ -35,7 +35,9 @@ export class EditorSession implements AsyncDisposable {
     this.#updates = new SessionUpdates(chat.workspace);
   }
 
-  /** Goes into the session of an id, else into a new one; `replays` tells the editor what was said on its active path. */
+  /**
+   * Opens the session with an id, or a new one; with `replays`, sends the messages of its active path to the editor.
+   */
   async enter(id: string | undefined, replays: boolean): Promise<void> {
     if (id === undefined) return void (await this.chat.create());
     for await (const output of this.chat.enter(id)) await this.#show(output);
@@ -64,7 +66,7 @@ export class EditorSession implements AsyncDisposable {
     return settings;
   }
 
-  /** Tells the editor which commands there are. */
+  /** Sends the available commands to the editor. */
   async introduce(): Promise<void> {
     const availableCommands = COMMANDS.map((name) => {
       const { summary: description = "", usage = "" } = CHAT_COMMANDS[name] ?? {};
@@ -110,7 +112,7 @@ export class EditorSession implements AsyncDisposable {
     return { stopReason };
   }
 
-  /** What comes of a prompt: of a command, or of words, before which a run goes on that has not ended. */
+  /** The result of a prompt: of a command, or of a message, before which an open run is continued. */
   #outputs(content: Content): AsyncGenerator<ChatOutput> {
     const chat = this.chat;
     return chat.turns.stoppable(async function* () {
@@ -129,14 +131,14 @@ export class EditorSession implements AsyncDisposable {
     const { event } = output;
     if (event.type === "run-failed" && event.error.code !== "ABORTED") throw event.error.cause;
     await this.#tell(...this.#updates.happened(event));
-    // Other calls go on while the editor is asked.
+    // Other calls continue while the editor asks the user.
     if (event.type === "approval-required") void this.#ask(event.approval).catch(() => this.chat.interrupt());
     const { contextWindow: size } = this.chat.model;
     if (event.type === "usage" && size !== undefined)
       await this.#tell({ sessionUpdate: "usage_update", used: event.usage.totalTokens, size });
   }
 
-  /** Asks for a person's word on a call, and gives it to the chat. */
+  /** Asks the user to approve a call, and passes the answer to the chat. */
   async #ask(approval: Approval): Promise<void> {
     await this.#tell(this.#updates.call(approval, "pending"));
     const request: acp.RequestPermissionRequest = {

@@ -18,12 +18,12 @@ type CallFields = Omit<acp.ToolCall, "toolCallId">;
 const TITLE_CHARACTERS_MAX = 200;
 const STOP_REASONS: Readonly<Record<string, acp.StopReason>> = { length: "max_tokens", content_filter: "refusal" };
 const KIND_OF_EFFECTS = { reads: "read", writes: "edit", commands: "execute" } as const;
-/** What the tools of the workspace do; nobody vouches for what others say of themselves. */
+/** The effects of the workspace tools; what other tools declare about themselves is not trusted. */
 const KINDS: Readonly<Record<string, acp.ToolKind>> = Object.fromEntries(
   workspaceTools.map(({ schema, effects = "commands" }) => [schema.name, KIND_OF_EFFECTS[effects]]),
 );
 
-/** What an editor is told of a session: what was said in it before, and what happens. */
+/** The updates that an editor gets about a session: its earlier messages, and its events. */
 export class SessionUpdates {
   readonly #workspace: string;
   /** The calls that the editor knows of. */
@@ -34,7 +34,7 @@ export class SessionUpdates {
     this.#workspace = workspace;
   }
 
-  /** What was said. */
+  /** A message. */
   said(message: Message): acp.SessionUpdate[] {
     if (message.role === "user") return spoken("user_message_chunk", message.content);
     if (message.role === "tool") return [this.#update(message.toolCallId, message.name, resultOf(message))];
@@ -58,7 +58,7 @@ export class SessionUpdates {
     return this.#update(call.callId, call.name, { ...this.#card(call), status });
   }
 
-  /** A call as whoever is asked about it sees it: all of it, where it would act, and what it could reach. */
+  /** A call as shown to the user who must approve it: all arguments, where it would act, and what it could reach. */
   asked(approval: Approval): acp.ToolCallUpdate {
     const { text, question } = approvalQuestion(approval);
     const { content = [], ...card } = this.#card(approval);
@@ -74,7 +74,7 @@ export class SessionUpdates {
     return { sessionUpdate: "tool_call", toolCallId, title, ...fields };
   }
 
-  /** What a call is about, where, and what it would change. */
+  /** The subject of a call: what it does, where, and what it would change. */
   #card({ name, arguments: given }: Call): CallFields {
     const { kind, text } = callParts({ arguments: given });
     const { path, start_line: line, content, old_text: oldText = null, new_text: newText = content } = asObject(given);
@@ -98,7 +98,7 @@ export function stopReasonAfter(event: RunEvent, before: acp.StopReason): acp.St
   return event.type === "run-failed" ? "cancelled" : before;
 }
 
-/** What someone says, in pieces that an editor puts together; what is empty makes none. */
+/** The text of a message in chunks, which the editor joins; an empty text has none. */
 export function spoken(as: Chunk, content: Content | null): acp.SessionUpdate[] {
   const parts = partsOf(content).filter((part) => !("text" in part && part.text === ""));
   return parts.map((part) => {
@@ -112,7 +112,7 @@ export function infoOf({ header, name, firstMessage, modifiedAt }: SessionHead) 
   return { sessionId: header.id, cwd: header.cwd ?? process.cwd(), title: name ?? firstMessage, updatedAt: modifiedAt };
 }
 
-/** What came of a call. The change that a call has made stays in sight, unless it failed. */
+/** The result of a call. The change that a call has made stays visible, unless it failed. */
 function resultOf(message: ToolMessage): Partial<CallFields> {
   const { name, content, isError = false } = message;
   if (KINDS[name] === "edit" && !isError) return { status: "completed" };

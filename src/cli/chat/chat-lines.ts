@@ -7,7 +7,7 @@ const HISTORY_LINES_MAX = 500;
 /** The streams that a chat reads lines from and prints its prompt to. */
 export interface ChatLinesInit {
   readonly input: NodeJS.ReadableStream;
-  /** Shows the prompt and echoes what is typed; null if no person types. */
+  /** Shows the prompt and echoes the input; null if no person types. */
   readonly terminal: NodeJS.WritableStream | null;
   /** Aborts the current work; returns whether there was any. */
   interrupt(): boolean;
@@ -116,7 +116,7 @@ export class ChatLines implements Disposable {
       return;
     }
     this.#warned = true;
-    // Clears what was typed: moves the cursor to the end of the line, then deletes everything before it.
+    // Clears the input: moves the cursor to the end of the line, then deletes everything before it.
     this.#reader.write(null, { ctrl: true, name: "e" });
     this.#reader.write(null, { ctrl: true, name: "u" });
     this.#init.terminal?.write("\nPress Ctrl-C again to leave, or Ctrl-D, or type /quit.\n");

@@ -8,7 +8,7 @@ import { describeUsage } from "./describe-usage.ts";
 
 const ARGUMENTS_CHARACTERS_MAX = 100;
 
-/** Where a printer writes. */
+/** The destination of a printer's output. */
 export interface PrinterOutput {
   /** Writes a part of the output; resolves when the stream has room for more. */
   write(text: string): void | Promise<void>;
@@ -26,7 +26,7 @@ export class ChatPrinter {
   readonly #output: PrinterOutput;
   readonly #calls = new RoundCalls();
   #text = new PrintableStream();
-  /** What the unfinished line belongs to; null if the last line is finished. */
+  /** The kind of the unfinished line; null if the last line is finished. */
   #line: "answer" | "thinking" | { readonly callId: string } | null = null;
   #answered = false;
   #spent: { usage: Usage; cost: number | null } = { usage: NO_USAGE, cost: null };

@@ -6,7 +6,7 @@ import { foreignFormat } from "./formats.ts";
 import type { ImportCache } from "./import-cache.ts";
 import { importFiles } from "./import-files.ts";
 
-/** What was found is looked up again after this time, so that a page that asks often does not keep the disk busy. */
+/** The result is cached for this time, so that a page that polls does not keep the disk busy. */
 const FOUND_FOR_MS = 10_000;
 
 /** The store that programs are imported to, and for whom. */
@@ -62,7 +62,7 @@ export class ProgramImports {
     return programs.map((program) => ({ ...program, progress: this.#progress.get(program.name) ?? null }));
   }
 
-  /** Begins to import and follow programs; those that were begun already go on, unless they have failed. */
+  /** Starts to import and follow programs; imports that are already running continue, unless they have failed. */
   begin(names: readonly FormatName[]): void {
     const fresh = names.filter((name) => (this.#progress.get(name)?.state ?? "failed") === "failed");
     for (const name of fresh) this.#set(name, { state: "queued", read: 0, files: 0, problem: null });

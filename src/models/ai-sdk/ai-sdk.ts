@@ -32,8 +32,8 @@ export interface AiSdkOptions {
   /** The price of a million tokens (default: the price in the table). */
   readonly prices?: ModelPrice;
   /**
-   * Whether requests to Anthropic and OpenAI have cache markers and keys, and how long what they write is kept (default: as long
-   * as the provider does by itself). Anthropic has `"5m"` and `"1h"`, some models of OpenAI `"24h"`.
+   * Whether requests to Anthropic and OpenAI have cache markers and keys, and how long cached prefixes are kept
+   * (default: the provider's own). Anthropic supports `"5m"` and `"1h"`, some models of OpenAI `"24h"`.
    */
   readonly cache?: boolean | { readonly lifetime?: "5m" | "1h" | "24h" };
   /** Maps a thinking level to provider options. Without it, thinking levels are ignored. */

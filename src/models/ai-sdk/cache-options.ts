@@ -5,7 +5,7 @@ import type { NamedModel } from "./look-up.ts";
 type Cache = CacheSetting<"5m" | "1h" | "24h">;
 type ProviderOptions = NonNullable<CallOptions["providerOptions"]>;
 
-/** Adds what the provider of a model needs to cache the beginning of a request; providers without such options need nothing. */
+/** Adds the provider options for caching the beginning of a request; providers without such options need nothing. */
 export function withCache(
   options: CallOptions,
   model: NamedModel,

@@ -39,7 +39,7 @@ export interface Generated {
   readonly finishReason: FinishReason;
   readonly usage: TokenCounts;
   readonly response?: { readonly modelId?: string };
-  /** What the provider says besides, by provider. */
+  /** Further information of the provider, by provider. */
   readonly providerMetadata?: Readonly<Record<string, unknown>>;
 }
 /** One part of a stream, in both versions. */

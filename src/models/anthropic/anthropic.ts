@@ -18,8 +18,8 @@ export interface AnthropicOptions extends WireModelOptions {
   /** Your own client of the `@anthropic-ai/sdk` package, instead of a key and a URL. */
   readonly client?: AnthropicClient;
   /**
-   * Whether requests have cache breakpoints, and how long what they write is kept after its last use (default: five minutes).
-   * Writing for an hour costs more.
+   * Whether requests have cache breakpoints, and how long cached prefixes are kept after their last use (default: five
+   * minutes). Writing for an hour costs more.
    */
   readonly cache?: boolean | { readonly lifetime?: "5m" | "1h" };
   /** Whether a thinking level is sent as a token budget or as an effort (default: judged by the model's id). */

@@ -71,8 +71,9 @@ export function blocksOf(message: AssistantMessage): Fields[] {
 }
 
 /**
- * Sets a cache breakpoint at the last block: the next request begins with the same blocks. The provider looks for a cached
- * prefix at most 20 blocks before a breakpoint, so that a request sets one where the last one of the request before stood.
+ * Sets a cache breakpoint at the last block: the next request begins with the same blocks. The provider looks for a
+ * cached prefix at most 20 blocks before a breakpoint, so a request also sets one where the last breakpoint of the
+ * previous request was.
  */
 function markLast(blocks: Fields[], lifetime: "5m" | "1h" | undefined): void {
   const last = blocks.pop();

@@ -101,7 +101,7 @@ function cacheWritesOf(usage: Fields): number | undefined {
   return numberOf(usage["cache_creation_input_tokens"]) ?? sum;
 }
 
-/** The tokens written for an hour, which have a price of their own. */
+/** The tokens written for an hour, which have a separate price. */
 export function longWritesOf(usage: Fields): { longWriteTokens?: number } {
   const long = numberOf(fieldsOf(usage["cache_creation"])["ephemeral_1h_input_tokens"]);
   return long === undefined || long === 0 ? {} : { longWriteTokens: long };

@@ -41,7 +41,7 @@ export function thinkingFields(
   const { thinkingLevel: level, toolChoice } = request;
   const adaptive = (mode ?? modeOf(id)) === "adaptive";
   if (level === undefined || level === "") return {};
-  // These models think by default and can be told not to; other families refuse the field.
+  // These models think by default, and thinking can be disabled; other families refuse the field.
   if (level === "off") return adaptive && /(opus|sonnet|haiku)/.test(id) ? { thinking: { type: "disabled" } } : {};
   const budget = BUDGET_TOKENS[level];
   if (budget === undefined) {

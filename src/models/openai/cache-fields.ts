@@ -29,9 +29,9 @@ export function cacheFields(id: string, { cacheKey }: ModelRequest, cache: NonNu
 }
 
 /**
- * Sets explicit cache breakpoints, for the families that have them: at the end of the instructions, of the last message and
- * where the request before ended. These families look for cached prefixes at breakpoints only. `items` may contain items
- * without a role, which the provider does not let one mark.
+ * Sets explicit cache breakpoints for the families that have them: at the end of the instructions, of the last message,
+ * and where the previous request ended. These families look for cached prefixes at breakpoints only. `items` may
+ * contain items without a role, which cannot be marked.
  */
 export function markItems(id: string, items: readonly Fields[], textType: "text" | "input_text"): Fields[] {
   if (!hasBreakpoints(id)) return [...items];

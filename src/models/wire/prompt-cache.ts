@@ -1,9 +1,9 @@
 import { isObject } from "../../session/check-arguments.ts";
 import { SessionError, show } from "../../session/errors.ts";
 
-/** What the option `cache` of a model says, with its defaults. */
+/** The value of a model's option `cache`, with its defaults. */
 export interface CacheSetting<Lifetime extends string> {
-  /** How long the provider is asked to keep what it caches; undefined for the default of the provider. */
+  /** How long the provider is asked to keep a cached prefix; undefined for its default. */
   readonly lifetime: Lifetime | undefined;
   /** Whether the option was given, and not left to its default. */
   readonly given: boolean;
@@ -32,8 +32,8 @@ export function cacheSetting<Lifetime extends string>(
 }
 
 /**
- * The positions in a list of messages at which a request ends that part of it which the next request repeats: the last message
- * that is not an answer, and the one at which the request before this one ended. Each is -1 if there is none.
+ * The positions of the messages at which a request ends the part that the next request repeats: the last message that
+ * is not an answer, and the one at which the previous request ended. Each is -1 if there is none.
  */
 export function markedMessages(roles: readonly string[]): { readonly last: number; readonly before: number } {
   const isAsked = (role: string): boolean => role !== "assistant" && role !== "system";

@@ -74,7 +74,7 @@ export async function restoreSnapshot(
   });
 }
 
-/** What is different between the files of two snapshots. */
+/** The differences between the files of two snapshots. */
 export async function compareSnapshots(from: JsonObject, to: JsonObject): Promise<FileChanges> {
   const [fromId, toId] = [checkSnapshot(from), checkSnapshot(to)];
   return wrapFailure("compare two snapshots", async () => {

@@ -89,7 +89,7 @@ export function checkAppendOptions(options: AppendOptions): void {
   for (const name of ["noOpenRun", "holds"] as const) checkChoice(guard[name], `guard.${name}`, [true]);
 }
 
-/** A run names itself on what it appends, and nobody else may: readers go by it. */
+/** Only a run itself may set the run of its entries, because readers rely on it. */
 function checkRun(run: string, { guard, verbatim }: AppendOptions): void {
   checkName(run, "a run");
   if (verbatim === true || guard?.leaseToken !== undefined || guard?.holds === true) return;

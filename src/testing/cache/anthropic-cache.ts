@@ -58,7 +58,7 @@ export class AnthropicCache implements PromptCache {
     return { read, written, writtenForAnHour, fresh: total - read - written };
   }
 
-  /** The last position with an entry among those that the provider checks for a marker; -1 if there is none. */
+  /** The last matching position among those that the provider checks before a marker; -1 if there is none. */
   #hitBefore(positions: readonly Position[], marker: number, now: number): number {
     for (let index = marker; index >= 0 && index > marker - POSITIONS_CHECKED; index--) {
       const entry = this.#entries.get(positions[index]?.hash ?? "");
@@ -103,7 +103,7 @@ function positionsOf(body: Fields, model: string): Position[] {
     positions.push({ hash, tokens, marker: lifetimeOf(marker) });
   };
   for (const tool of listOf(tools)) add(tool, "tool");
-  // What follows is a child of these settings: changing one of them invalidates it, and nothing before it.
+  // Later parts depend on these settings: changing one of them invalidates the later parts, and no earlier part.
   hash = chained(hash, ["system", format ?? null]);
   const instructions = typeof system === "string" ? [{ type: "text", text: system }] : listOf(system);
   for (const block of instructions) add(block, "system");

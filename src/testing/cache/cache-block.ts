@@ -22,7 +22,7 @@ const DATA_TYPES: ReadonlySet<unknown> = new Set([
   "file",
 ]);
 
-/** How many tokens a block has: one for every four characters of what the model reads of it. */
+/** The tokens of a block: one for every four characters of what the model reads of it. */
 export function tokensOf(block: unknown): number {
   if (typeof block === "string") return Math.ceil(block.length / 4);
   if (Array.isArray(block)) return block.reduce((sum: number, part) => sum + tokensOf(part), 0);

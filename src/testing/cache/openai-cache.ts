@@ -17,14 +17,14 @@ const IN_MEMORY_MS = 5 * MINUTE_MS;
 const BREAKPOINT_MS = 30 * MINUTE_MS;
 const DAY_MS = 24 * 60 * MINUTE_MS;
 
-/** What one server of the provider has in its cache: until when, by the hash of the prefix. */
+/** The cache of one server of the provider: for the hash of each prefix, when it expires. */
 type Server = Map<string, number>;
 
 /** An item of a request, in the order in which the provider reads them. */
 interface Item {
   readonly rendered: unknown;
   readonly tokens: number;
-  /** Whether someone else than the model said it, so that a breakpoint can be there. */
+  /** Whether the item is not the model's own, so that a breakpoint can be set there. */
   readonly isAsked: boolean;
   readonly isMarked: boolean;
 }
@@ -154,7 +154,8 @@ function stepsOf(items: readonly Item[], model: string): string[] {
   let [text, start] = ["", 0];
   const width = STEP_TOKENS * 4;
   for (const { rendered, tokens } of items) {
-    // What a model reads of an item, as long as its tokens; the rest of what it is differs from its first character on.
+    // The content of an item as the model reads it, with as many characters as it has tokens; its other fields change
+    // it from the first character on.
     const shown = Array.isArray(rendered) ? (rendered.at(-1) as unknown) : rendered;
     const said = typeof shown === "string" ? shown : JSON.stringify(shown);
     text += said.padEnd(tokens * 4, " ").slice(0, tokens * 4);

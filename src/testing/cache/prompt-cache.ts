@@ -6,7 +6,7 @@ import { OpenAICache } from "./openai-cache.ts";
 /** What to emulate. */
 export interface PromptCacheInit {
   readonly provider: "anthropic" | "openai";
-  /** The model whose rules hold for a body without a model of its own. */
+  /** The model whose rules apply to a body without a model. */
   readonly model: string;
   /** The time in milliseconds (default: `Date.now`). */
   readonly clock?: () => number;
@@ -29,19 +29,21 @@ export interface PromptCacheUsage {
 /** An emulated prompt cache of a provider. */
 export interface PromptCache {
   /**
-   * What the provider would have read and written for the body of a request, which later requests find in the cache then.
+   * Returns what the provider would read from and write to its cache for the body of a request; later requests find
+   * what it wrote.
    *
-   * @throws {SessionError} `INVALID_OPTION` for a body that the provider refuses: one with more markers than it takes, or without messages.
+   * @throws {SessionError} `INVALID_OPTION` for a body that the provider refuses: one with more markers than it
+   * accepts, or without messages.
    */
   ask(body: object): PromptCacheUsage;
 }
 
 /**
  * An emulation of the prompt cache of a provider, by the rules that it documents: the order of tools, instructions and
- * messages, exact prefixes, markers and how far it looks back from them, the least length, what invalidates a part, and lifetimes.
- * Tokens are counted as one for every four characters of text.
+ * messages, exact prefixes, markers and how far it looks back from them, the least length, what invalidates a part, and
+ * lifetimes. Tokens are counted as one for every four characters of text.
  *
- * It knows nothing but the bodies and the clock: the same bodies at the same times come to the same numbers.
+ * It is deterministic: the same bodies at the same times give the same numbers.
  *
  * @throws {SessionError} `INVALID_OPTION` for another provider.
  */

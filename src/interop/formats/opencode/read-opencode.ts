@@ -205,7 +205,7 @@ function costIn({ cost }: JsonObject): { readonly cost?: number } {
   return typeof cost === "number" && cost > 0 ? { cost } : {};
 }
 
-/** What the entry does not say of the message. */
+/** The fields of the message that the entry does not have. */
 function restIn({ info, parts, time }: Spoken): FindRest {
   return ({ type }, report) => {
     if (type !== "message") return { message: { info, parts } } as unknown as JsonValue;
