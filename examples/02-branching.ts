@@ -38,7 +38,7 @@ assert.ok((await tree.getChildren("task")).every(({ id }) => id !== "table"));
 await assert.rejects(tree.pruneBranch("task"), { code: "ACTIVE_PATH" });
 await assert.rejects(tree.branch("nowhere"), { code: "UNKNOWN_ENTRY" });
 
-// Only this path, as a session of its own, with the same entry ids and labels.
+// Only this path, as a separate session, with the same entry ids and labels.
 await using clean = await tree.createBranchedSession("cache");
 assert.equal(await clean.getLabel("cache"), "the one we keep");
 assert.deepEqual(clean.header.lineage.parents, [tree.id]);

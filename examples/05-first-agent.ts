@@ -1,4 +1,4 @@
-// The first agent: it really writes a file and runs a command, in a directory of its own, without an API key or network.
+// The first agent: it really writes a file and runs a command, in a temporary directory, without an API key or network.
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { createAgent, openManager, Session } from "skein";

@@ -10,7 +10,7 @@ await desk.appendMessage({ role: "user", content: "A customer wants to return a 
 await desk.setVariables({ tone: "formal", refund: 0 });
 const { id: fromCheckpoint } = await new CheckpointManager(store).create(desk.id);
 
-// Each branch is a session of its own, from here or from a checkpoint.
+// Each branch is a separate session, from here or from a checkpoint.
 const branches = new BranchManager(store, { maxPerSession: 10 });
 const strict = await branches.fork(desk.id, "strict");
 const generous = await branches.fork(desk.id, "generous", { fromCheckpoint });

@@ -1,5 +1,5 @@
-// What the answers of a session had from the provider's prompt cache, and why one had less. The cache is emulated by the rules
-// that the provider documents, so that the program needs no key.
+// What prompt caches saved for the answers of a session, and why one saved less. The cache is emulated by the
+// provider's documented rules, so the program needs no key.
 import assert from "node:assert/strict";
 import { createAgent, defineTool, openManager } from "skein";
 import { anthropic } from "skein/anthropic";

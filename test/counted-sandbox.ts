@@ -10,7 +10,7 @@ import {
   type SandboxSpec,
 } from "../src/sandboxes/index.ts";
 
-/** What a backend or a sandbox can be told to wait or fail at. */
+/** The methods of a backend or a sandbox that can be made to wait or fail. */
 export type SandboxStep = "open" | "attach" | "restore" | "close" | "delete-snapshot";
 
 let backendsMade = 0;
@@ -163,7 +163,7 @@ export class CountedSandbox implements Sandbox {
   }
 }
 
-/** A gate that holds up all who come until it is opened. */
+/** A gate that blocks all callers until it is opened. */
 export function gate(): { readonly pass: Promise<void>; open(): void } {
   let open: () => void = () => {};
   const pass = new Promise<void>((resolve) => {

@@ -8,7 +8,7 @@ export function onFileEnd(end: () => Promise<void> | void): void {
   ends.add(end);
 }
 
-/** Closes what the tests of a file have opened, the latest first. */
+/** Closes everything that the tests of a file have opened, latest first. */
 export async function endFile(): Promise<void> {
   const all = [...ends].reverse();
   ends.clear();

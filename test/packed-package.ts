@@ -20,8 +20,8 @@ export async function packPackage(folder: string): Promise<PackedPackage> {
 }
 
 /**
- * Unpacks the package where nothing is beside it but what it depends on, and the packages that are asked for. That npm
- * installs it like this is tried by `npm run check -- --install`. Resolves to where it is.
+ * Unpacks the package with only its dependencies and the requested packages beside it. That npm installs it like this
+ * is tested by `npm run check -- --install`. Resolves to its location.
  */
 export async function unpackPackage(
   { path }: PackedPackage,
@@ -42,7 +42,7 @@ export async function unpackPackage(
   return installed;
 }
 
-/** Resolves to what the program printed; a failure carries all of its output. */
+/** Resolves to the program's output; a failure carries all of its output. */
 export async function execute(command: string, args: string[], cwd: string = root): Promise<string> {
   const shell = process.platform === "win32" && command === "npm";
   try {

@@ -3,8 +3,8 @@ import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, type RunnerTask } from "vitest";
 
 /**
- * Writes down which file and which tests this process runs, for the program that ends a process without progress. It is
- * written at once: a test that never lets go of the event loop sends no messages.
+ * Records which file and which tests this process runs, for the program that ends a process without progress. Written
+ * synchronously: a test that blocks the event loop sends no messages.
  */
 const folder = process.env["SKEIN_TEST_PROGRESS"];
 

@@ -25,7 +25,7 @@ export async function openPgliteStore(database: PGliteInterface): Promise<Sessio
   return createStore(new PgliteDriver(database));
 }
 
-/** The rest of a store: what the row engine cannot know. Search and sums are left to `createStore`. */
+/** The parts of a store that the row engine lacks. Search and sums are left to `createStore`. */
 class PgliteDriver extends RowDriver<Segment, LoadedSession> implements StoreDriver {
   readonly capabilities: StoreCapabilities;
   readonly leases: SessionLeases;
@@ -89,7 +89,7 @@ class PgliteListing implements SessionListing {
   }
 }
 
-/** What a query asks of a session's row, and what is bound to it. */
+/** The conditions of a query on a session's row, and the bound parameters. */
 function filterOf(query: SessionQuery): { readonly sql: string; readonly values: unknown[] } {
   const { userId, cwd, status, parentId, runs, dueBefore, deleted } = query;
   // A purged session that forks build on is deleted and has no id.

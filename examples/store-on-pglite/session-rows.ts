@@ -61,7 +61,7 @@ export class SessionRows implements RowPort<Segment, LoadedSession> {
     return row === undefined ? null : this.sessionOf(row);
   }
 
-  /** The session of a row, live or deleted. What is known of it still holds if its log has not grown. */
+  /** The session of a row, live or deleted. The cached copy is still valid if its log has not grown. */
   async sessionOf(row: SessionRow): Promise<LoadedSession> {
     const { id, key, version } = row;
     const known = this.#cache.get(id);
@@ -70,7 +70,7 @@ export class SessionRows implements RowPort<Segment, LoadedSession> {
     const segments = segmentsAfter(JSON.parse(row.origin) as Segment[], row.origin_version, key);
     const reader = new RowReader(this, this.#cache);
     const { head, leafSeq, factsSeq } = await runAsync(reader.headAt(segments, header, version));
-    // A fork that nothing was appended to yet has a time of its own.
+    // A fork without appends has its own time.
     return { segments, leafSeq, factsSeq, head: Object.freeze({ ...head, updatedAt: row.updated_at }) };
   }
 
@@ -205,7 +205,7 @@ function keyOf({ segments }: LoadedSession): number {
   return (segments.at(-1) as Segment).key;
 }
 
-/** What is remembered is given out many times, so that nobody may change it. */
+/** Frozen, because the cached value is returned many times. */
 function parseFrozen(json: string): unknown {
   return JSON.parse(json, (_, value: unknown) => Object.freeze(value));
 }

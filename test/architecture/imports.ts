@@ -1,6 +1,6 @@
 import { readSourceText } from "./source-text.ts";
 
-/** One import of a module. `specifier` is null where the program computes it. */
+/** One import of a module. `specifier` is null if the program computes it. */
 export interface Import {
   readonly specifier: string | null;
   readonly kind: "value" | "type" | "lazy";

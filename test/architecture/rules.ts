@@ -11,7 +11,7 @@ export interface SourceFile {
 export interface Architecture {
   /** For each folder of src/, the other folders it may import from. */
   readonly mayImport: Readonly<Record<string, readonly string[]>>;
-  /** For each driver module, the folder where one file may load it. */
+  /** For each driver module, the folder in which one file may load it. */
   readonly drivers: Readonly<Record<string, string>>;
   /** For each package that a part is written in, the folders that may import it at load time. */
   readonly frameworks: Readonly<Record<string, readonly string[]>>;
@@ -89,8 +89,8 @@ export function checkDrivers(files: readonly SourceFile[], { drivers, frameworks
 }
 
 /**
- * A framework is imported in the folders written in it. Whoever does not use such a folder need not have the framework:
- * code outside of it loads it lazily, or is not part of the way in.
+ * A framework is imported only in the folders written for it. Users of other folders need not have it: other code loads
+ * it lazily.
  */
 export function checkFrameworks(files: readonly SourceFile[], { frameworks }: Architecture): string[] {
   const folders = [...new Set(Object.values(frameworks).flat())];
@@ -112,7 +112,7 @@ export function checkFrameworks(files: readonly SourceFile[], { frameworks }: Ar
   });
 }
 
-/** The portable folder, and what it pulls in, uses no module of Node but the listed ones. */
+/** The portable folder and its imports use no module of Node but the listed ones. */
 export function checkPortable(files: readonly SourceFile[], { portable }: Architecture): string[] {
   const texts = new Map(files.map(({ path, text }) => [path, text]));
   const own = [...texts.keys()].filter((path) => folderOf(path) === portable.folder);
@@ -148,7 +148,7 @@ export function checkDefaultExports(files: readonly SourceFile[]): string[] {
     .map(({ path }) => `${path} has a default export.`);
 }
 
-/** Relative imports name the file as it is on disk. `.mjs` and `.json` exist outside of src only. */
+/** Relative imports name files as they are on disk. `.mjs` and `.json` exist outside src only. */
 export function checkImportEndings(files: readonly SourceFile[]): string[] {
   return files.flatMap(({ path, text }) => {
     const endings = path.startsWith("src/") ? [".ts"] : [".ts", ".mjs", ".json"];
@@ -158,7 +158,7 @@ export function checkImportEndings(files: readonly SourceFile[]): string[] {
   });
 }
 
-/** Names are kebab-case and say what is inside. */
+/** Names are kebab-case and describe their contents. */
 export function checkNames(files: readonly SourceFile[]): string[] {
   const empty = /^(?:utils?|helpers?|common|base|impl)$/;
   return files.flatMap(({ path }) => {

@@ -1,4 +1,6 @@
-/** A source text reduced to its code: comments are gone, and each literal string is a number in `strings`. */
+/**
+ * A source text reduced to its code: without comments, and with each literal string replaced by a number in `strings`.
+ */
 export interface SourceText {
   readonly code: string;
   readonly strings: readonly string[];

@@ -5,7 +5,7 @@ const storage = ["stores", ...foundation];
 const loop = ["agent", "tree", ...storage];
 const parts = ["models", "tools", "sandboxes", "lifecycle", ...loop];
 
-/** What the folders of src/ promise each other. A new folder, driver or place that reads the world gets a row here. */
+/** The import rules of the folders of src/. A new folder, driver or access to the environment gets a row here. */
 export const architecture: Architecture = {
   mayImport: {
     internal: [],
@@ -30,7 +30,7 @@ export const architecture: Architecture = {
     http: ["export", "group", "interop", "mcp-server", "workers", ...parts],
     testing: ["models", "sandboxes", ...loop],
     cli: ["index", "http", "export", "group", "interop", "mcp-server", "testing", "workers", ...parts],
-    // src/index.ts, the front door: what it opens must not start a server, a program or a test.
+    // src/index.ts, the main entry point: it must not load a server, a program or a test.
     index: ["export", "group", ...parts],
   },
   drivers: {

@@ -9,14 +9,14 @@ import { entriesOf, refusalOf, until } from "./store-support.ts";
 
 const APPENDS_MAX = 2000;
 
-/** What appends to the session `a` came to when the disk was full. */
+/** The results of appends to the session `a` when the disk was full. */
 export interface FullDisk {
   readonly acknowledged: readonly string[];
   readonly refused: readonly EntryDraft[];
   readonly refusal: { readonly code: string; readonly message: string };
 }
 
-/** A test that is skipped, with the reason, where no server can be given a small disk, or for a reason of its own. */
+/** A test that is skipped, with the reason, if no server can be given a small disk, or for its own reason. */
 export function diskTest(name: string, run: () => Promise<void>, reason: string | null = null): void {
   test(name, async (context) => {
     const missing = reason ?? smallDiskMissing();
@@ -55,7 +55,7 @@ export async function checkHolds(store: SessionStore, ids: readonly string[]): P
   expect(await checkStore(store)).toMatchObject({ sessions: 1, entries: ids.length, findings: [] });
 }
 
-/** Appends what was refused, again and again with the same ids, until it is taken. */
+/** Retries refused appends with the same ids until they are accepted. */
 export async function appendAgain(store: SessionStore, drafts: readonly EntryDraft[]): Promise<void> {
   await until(async () => (await refusalOf(store.append("a", drafts))).code === "done", "an append");
 }

@@ -9,7 +9,7 @@ import type { ReadOptions, SessionStore } from "../../src/session/store.ts";
 import { type JsonlStore, type JsonlStoreOptions, openJsonlStore } from "../../src/stores/jsonl/index.ts";
 import { entriesOf } from "./store-support.ts";
 
-/** A directory that is gone after the test. */
+/** A directory that is removed after the test. */
 export async function makeDirectory(): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), "skein-faults-"));
   onTestFinished(() => rm(directory, { recursive: true, force: true }));

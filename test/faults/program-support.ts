@@ -5,7 +5,7 @@ import type { Readable, Writable } from "node:stream";
 import { fileURLToPath } from "node:url";
 import { onTestFinished } from "vitest";
 
-/** A program that runs in a process of its own. */
+/** A program in a separate process. */
 export interface Running {
   readonly child: ChildProcessByStdio<Writable, Readable, null>;
   /** The lines it has printed so far; one that was cut short is left out. */
@@ -20,7 +20,7 @@ export function start(name: string, args: readonly string[], shell = ""): Runnin
   const command = [process.execPath, "--no-warnings", programPath(name), ...args];
   const words = shell === "" ? command : ["bash", "-c", `${shell}; exec "$@"`, "bash", ...command];
   const child = spawn(words[0] as string, words.slice(1), { stdio: ["pipe", "pipe", "inherit"] });
-  // Whoever is killed hears nothing more.
+  // A killed process receives nothing more.
   child.stdin.on("error", () => {});
   onTestFinished(() => void child.kill("SIGKILL"));
   let text = "";
@@ -39,14 +39,14 @@ export function start(name: string, args: readonly string[], shell = ""): Runnin
   return { child, ended, more: () => pending, lines: () => text.split("\n").slice(0, -1) };
 }
 
-/** Runs a program to its end and returns what it printed. */
+/** Runs a program to its end and returns its output. */
 export async function runProgram(name: string, args: readonly string[], shell = ""): Promise<string[]> {
   const { lines, ended } = start(name, args, shell);
   await ended;
   return lines();
 }
 
-/** Gives every program a line at once, and resolves to what each printed before it said "end". */
+/** Sends a line to all programs at the same time, and resolves to the output of each before "end". */
 export function askAll(programs: readonly Running[], line: string): Promise<string[][]> {
   const asked = programs.map(async ({ child, lines, more }) => {
     const before = lines().length;
@@ -60,7 +60,7 @@ export function askAll(programs: readonly Running[], line: string): Promise<stri
   return Promise.all(asked);
 }
 
-/** The path of a program for a process of its own, on the compiled package. */
+/** The path of a program for a separate process, on the compiled package. */
 export function programPath(name: string): string {
   const built = fileURLToPath(new URL("../../dist/index.js", import.meta.url));
   if (!existsSync(built)) throw new Error(`${built} is missing; run "npm run build" first, as "npm test" does.`);

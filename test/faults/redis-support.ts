@@ -10,7 +10,7 @@ import { skipBecause } from "../skip.ts";
 /** What makes a server keep every answered write, also when it is killed. */
 export const DURABLE: readonly string[] = ["--appendonly", "yes", "--appendfsync", "always"];
 
-/** A test that is skipped, with the reason, where there is no Redis. */
+/** A test that is skipped, with the reason, if there is no Redis. */
 export function redisTest(name: string, run: () => Promise<void>): void {
   testUnless(redisSkip, name, run);
 }

@@ -7,7 +7,7 @@ import { openSqliteStore } from "../../src/stores/sqlite/index.ts";
 /** The places that a run can be kept in and another process can reach. */
 export const places = ["file", "jsonl", "sqlite"] as const;
 
-/** The path that a program is told for a place in a directory. */
+/** The argument of a program for a path in a directory. */
 export function pathOf(place: (typeof places)[number], directory: string): string {
   if (place === "jsonl") return directory;
   return join(directory, place === "file" ? "run.jsonl" : "skein.db");

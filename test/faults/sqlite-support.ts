@@ -6,7 +6,7 @@ import { onTestFinished } from "vitest";
 import type { SessionStore } from "../../src/session/store.ts";
 import { openSqliteStore, type SqliteStoreOptions } from "../../src/stores/sqlite/index.ts";
 
-/** The path of a database that is gone after the test; any user may enter its directory. */
+/** The path of a database that is removed after the test; any user may enter its directory. */
 export async function makePath(): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), "skein-sqlite-"));
   await chmod(directory, 0o755);
@@ -21,7 +21,7 @@ export async function openStore(path: string, options: Partial<SqliteStoreOption
   return store;
 }
 
-/** Every row that a statement gives, on a connection of its own. */
+/** All rows of a statement, on a separate connection. */
 export function rowsOf(path: string, sql: string): Record<string, unknown>[] {
   const database = new Database(path);
   try {

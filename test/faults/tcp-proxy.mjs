@@ -6,21 +6,21 @@ import { connect, createServer } from "node:net";
  * @typedef {object} TcpProxy
  * @property {number} port
  * @property {(url: string) => string} through the same URL, over the proxy
- * @property {() => void} silence nothing passes any more, and nobody is told
- * @property {() => Promise<void>} refuse connections end, and no new ones are taken
- * @property {() => void} reset connections end as if the peer had died; new ones are taken
- * @property {(sent: RegExp) => Promise<HeldConnection>} holdAnswers the next connection over which such a text is sent gets no
- * more answers; resolves when the text has been passed on
+ * @property {() => void} silence nothing passes any more, without an error
+ * @property {() => Promise<void>} refuse connections end, and new ones are refused
+ * @property {() => void} reset connections are reset; new ones are accepted
+ * @property {(sent: RegExp) => Promise<HeldConnection>} holdAnswers the next connection over which such a text is sent
+ * gets no more answers; resolves when the text has been passed on
  * @property {() => Promise<void>} heal all passes again; what was held back in silence is lost with its connections
  * @property {() => Promise<void>} close
  */
 
 /**
- * A connection whose answers are held back.
+ * A connection whose responses are held back.
  * @typedef {{ reset: () => void }} HeldConnection
  */
 
-/** How much of what was sent before is looked through with what comes next, as a text may come in two parts. */
+/** How much of the earlier data is searched together with new data, because a text may arrive in two parts. */
 const tailBytes = 256;
 
 /**
@@ -31,7 +31,7 @@ export async function startProxy(target) {
   /** @type {Set<import("node:net").Socket>} */
   const sockets = new Set();
   let [silent, closed] = [false, false];
-  /** What is waited for, and who waits. @type {{ sent: RegExp, resolve: (held: HeldConnection) => void } | null} */
+  /** The awaited text, and the waiter. @type {{ sent: RegExp, resolve: (held: HeldConnection) => void } | null} */
   let holding = null;
   const keep = (/** @type {import("node:net").Socket} */ socket) => {
     sockets.add(socket);

@@ -1,6 +1,6 @@
 import type { Answer, CallOptions } from "../http/server-support.ts";
 
-/** Who attacks. A user is another than the owner of the canary in every attack. */
+/** The attacker. In every attack, the owner of the canary is another user. */
 export type Who = "no token" | "user" | "another user" | "user without the right" | "administrator";
 
 /** What belongs to someone whom no attack may touch. */
@@ -10,7 +10,7 @@ export interface Canary {
   readonly entryId: string;
   readonly checkpointId: string;
   readonly forkId: string;
-  /** A session with a run that waits for a person's word on a command. */
+  /** A session with a run that waits for approval of a command. */
   readonly busyId: string;
   readonly runId: string;
   readonly question: string;
@@ -22,15 +22,15 @@ export interface Attacker {
   readonly userId: string;
   readonly token: string | null;
   readonly canary: Canary;
-  /** Sends a request with the attacker's token; what is not a text goes as JSON. */
+  /** Sends a request with the attacker's token; a value that is not a string is sent as JSON. */
   call(method: string, path: string, body?: unknown, options?: CallOptions): Promise<Answer>;
   /** Sends bytes as they are, without a token unless they hold one; a connection that ends without an answer is status 0. */
   raw(...pieces: readonly (string | Uint8Array)[]): Promise<Answer>;
   /** The head of a raw request with the attacker's token; the connection ends with the answer. */
   head(method: string, path: string, ...headers: readonly string[]): string;
-  /** Sends a large body at once, and hears the answer also where the server does not take all of it. */
+  /** Sends a large body at once, and reads the answer even if the server does not read all of it. */
   post(path: string, body: string | Uint8Array, type?: string): Promise<Answer>;
-  /** Imports lines; what is not a text goes as JSON. */
+  /** Imports lines; a value that is not a string is sent as JSON. */
   importLog(lines: readonly unknown[]): Promise<Answer>;
   /** Makes a session of the attacker's and resolves to its id. */
   session(init?: object): Promise<string>;
@@ -48,7 +48,7 @@ export interface Expectation {
   readonly status: number | readonly number[];
   /** The codes that a refusal may have; left out, any documented one. */
   readonly code?: string | readonly string[];
-  /** Throws where it did happen. */
+  /** Throws if the attack succeeded. */
   never?(attacker: Attacker, answer: Answer): void | Promise<void>;
 }
 
@@ -56,7 +56,7 @@ export interface Expectation {
 export interface Attack {
   /** A row of docs/threat-model.md. */
   readonly kind: string;
-  /** What is tried, as a sentence without its subject. */
+  /** The attack, as a sentence without a subject. */
   readonly name: string;
   readonly who: Who;
   send(attacker: Attacker): Promise<Answer>;

@@ -16,7 +16,7 @@ export interface AttackerInit {
 const PIECE_BYTES = 1024 * 1024;
 const STEP_MS_MAX = 10_000;
 
-/** Someone who sends what a server does not expect. */
+/** A client that sends unexpected requests. */
 export function createAttacker({ url, userId, token, canary, directory, mark }: AttackerInit): Attacker {
   const mine = token === null ? {} : { token };
   const call: Attacker["call"] = (method, path, body, options = {}) =>

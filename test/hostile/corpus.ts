@@ -9,7 +9,7 @@ import * as transfers from "./attacks/transfers.ts";
 import * as wire from "./attacks/wire.ts";
 import * as words from "./attacks/words.ts";
 
-/** Files that say what is not so. */
+/** Files with false claims. */
 export const importAttacks: readonly Attack[] = [...Object.values(facts), ...Object.values(files)].flat();
 
 /** Requests whose JSON is not what a route takes. */
@@ -18,7 +18,7 @@ export const bodyAttacks: readonly Attack[] = Object.values(bodies).flat();
 /** Bytes that no client would send. */
 export const wireAttacks: readonly Attack[] = [...Object.values(transfers), ...Object.values(wire)].flat();
 
-/** Requests by those who may not make them. */
+/** Requests by callers without permission. */
 export const accessAttacks: readonly Attack[] = [...Object.values(identity), ...Object.values(access)].flat();
 
 /** More of something than one user should have. */

@@ -4,13 +4,13 @@ import { Worker } from "node:worker_threads";
 /** How a server's health route has answered. */
 export interface ProbedHealth {
   readonly longestMs: number;
-  /** What went wrong where there was no good answer. */
+  /** The errors, if there was no good answer. */
   readonly failures: readonly string[];
 }
 
 /**
- * Asks a server for its health every 100 ms, from a thread of its own, so that a busy test does not count as a slow server;
- * nor does the time in which the server would have run, but the machine ran something else.
+ * Checks a server's health every 100 ms from a separate thread, so that a busy test does not count as a slow server.
+ * Time in which the machine ran other processes instead of the server is not counted either.
  */
 export class HealthProber {
   readonly #worker: Worker;
@@ -19,7 +19,7 @@ export class HealthProber {
     this.#worker = new Worker(new URL("programs/probe-health.mjs", import.meta.url), { workerData: { url, pid } });
   }
 
-  /** What it saw since it was last asked, the probe that is under way included. */
+  /** The results since the last call, including the check in progress. */
   async take(): Promise<ProbedHealth> {
     const told = once(this.#worker, "message");
     this.#worker.postMessage("take");

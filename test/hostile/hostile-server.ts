@@ -75,13 +75,13 @@ export class HostileServer {
     return createAttacker({ url, userId, token, canary: this.#canary as Canary, directory, mark: `pwned-${index}` });
   }
 
-  /** Begins to look anew: what was before is not this attack's. */
+  /** Starts a new observation: earlier results do not belong to this attack. */
   async calm(): Promise<void> {
     this.#log.length = 0;
     await this.#prober.take();
   }
 
-  /** Throws unless the server is as it was: alive, in time, without a failure of its own, and the canary untouched. */
+  /** Throws unless the server is unharmed: alive, in time, without an internal error, and with the canary unchanged. */
   async checkUnharmed(): Promise<void> {
     const digest = await this.#digestOfCanary();
     must(digest === this.#digest, "What belongs to someone else has changed.");
@@ -103,7 +103,9 @@ export class HostileServer {
     await rm(this.directory, { recursive: true, force: true });
   }
 
-  /** What the canary's sessions say, and how its run stands; waits until the log has told of every request up to here. */
+  /**
+   * The contents of the canary's sessions, and the state of its run; waits until the log contains every request so far.
+   */
   async #digestOfCanary(): Promise<string> {
     const { sessionId, busyId, runId, forkId } = this.#canary as Canary;
     const hash = createHash("sha256");

@@ -1,6 +1,6 @@
 import { type Attack, type Attacker, must } from "./attack.ts";
 
-/** Throws where the attacker has a session, which a refused request must not have made. */
+/** Throws if the attacker has a session, which a refused request must not have created. */
 export async function madeNone(attacker: Attacker): Promise<void> {
   const { body } = await attacker.call("GET", "/api/sessions");
   must(body.items.length === 0, "A refused request has made a session.");

@@ -2,12 +2,12 @@ import type { Ajv2020 } from "ajv/dist/2020.js";
 import type { JsonObject, JsonValue } from "../../src/internal/json.ts";
 import type { Operation } from "../http/server-contract.ts";
 
-/** What the path parameters of operations stand for. */
+/** The values of the path parameters of operations. */
 export type Ids = Readonly<Record<"session" | "entry" | "checkpoint" | "run" | "question", string>>;
 
 /** A request that is made from a document. */
 export interface SurfaceRequest {
-  /** What is wrong with it. */
+  /** The invalid part. */
   readonly what: string;
   readonly path: string;
   readonly body?: JsonValue;
@@ -29,12 +29,12 @@ export function namesSomething({ path }: Operation): boolean {
   return path.includes("{");
 }
 
-/** What may be said in the body of an operation; null where it takes none, or one that is not JSON. */
+/** A valid body for an operation; null if it has none, or one that is not JSON. */
 function bodySchemaOf({ requestBody }: Operation): JsonObject | null {
   return requestBody?.content["application/json"]?.schema ?? null;
 }
 
-/** The content type of an operation's body; null where it takes none. */
+/** The content type of an operation's body; null if it has none. */
 export function bodyTypeOf({ requestBody }: Operation): string | null {
   return requestBody === undefined ? null : (Object.keys(requestBody.content)[0] ?? null);
 }
@@ -58,7 +58,7 @@ export function wrongBodies(operation: Operation, ids: Ids, ajv: Ajv2020): Surfa
   return LOOSE.includes(operation.operationId) ? [...wrong, ...strange] : [...wrong, ...strange, unknown];
 }
 
-/** Requests whose query has one value of the wrong kind, one twice, and one that nobody knows. */
+/** Requests whose query has a value of the wrong type, a repeated one, and an unknown one. */
 export function wrongQueries(operation: Operation, ids: Ids): SurfaceRequest[] {
   const path = pathOf(operation, ids);
   const wrong = operation.parameters

@@ -12,7 +12,9 @@ const CODES: ReadonlySet<string> = new Set(
 /** Where an attack waits until the server refuses it as too slow; others may come late on a machine that is busy. */
 const IMPATIENT: TimeLimits = { headersTimeoutMs: 3000, requestTimeoutMs: 5000 };
 
-/** Makes a test of each attack, all on one server; one that an attack has ended is started anew for the next. */
+/**
+ * Creates a test for each attack, all on one server; a server that an attack has ended is started again for the next.
+ */
 export function testAttacks(rows: readonly Attack[]): void {
   const waits = rows.some(({ expect: { status } }) => [status].flat().includes(408));
   const start = () => HostileServer.start(rows.length, waits ? IMPATIENT : {});

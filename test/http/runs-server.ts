@@ -16,7 +16,7 @@ import type { SessionStore } from "../../src/session/store.ts";
 import { openMemoryStore } from "../../src/stores/memory/index.ts";
 import { TOKENS, tokenOf } from "./server-support.ts";
 
-/** What runs can be asked for in a test. */
+/** The agents and models for runs in a test. */
 export interface Offer {
   readonly agents?: Readonly<Record<string, Agent>>;
   readonly groups?: (manager: SessionManager) => Readonly<Record<string, GroupSession>>;
@@ -24,7 +24,7 @@ export interface Offer {
   readonly store?: SessionStore;
   readonly place?: RunPlace;
   readonly ask?: AskPolicy;
-  /** What else the server is made with. */
+  /** Further options of the server. */
   readonly init?: Partial<ServerInit>;
 }
 
@@ -36,7 +36,7 @@ export interface RunServer {
   readonly store: SessionStore;
   readonly manager: SessionManager;
   readonly log: readonly ServerLogLine[];
-  /** Speaks for `ann`, `bob` or `root`, who is an administrator. */
+  /** Sends requests as `ann`, `bob` or `root`, who is an administrator. */
   as(userId: string): Client;
   readonly client: Client;
 }
@@ -104,7 +104,7 @@ export async function allOf(client: Client, { sessionId, runId }: RunName): Prom
   return events;
 }
 
-/** What of a run's events is made from its log, and so told by every server at any time. */
+/** The events of a run that are derived from its log, and so sent by every server at any time. */
 export function lasting(events: readonly WireRunEvent[]): WireRunEvent[] {
   return events.filter(({ type }) => LASTING.test(type));
 }

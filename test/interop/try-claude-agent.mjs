@@ -47,7 +47,7 @@ export async function tryClaudeAgent(sdk, openStandIn) {
     await writeFile(join(cwd, "notes.txt"), "the blue kettle is in the shed\n");
     /**
      * @param {string} prompt
-     * @param {string} home a place of its own, so that nothing but the store can remember the first part
+     * @param {string} home a separate directory, so that only the store has the first part
      * @param {object} more
      */
     const say = async (prompt, home, more = {}) => {

@@ -87,7 +87,7 @@ export async function compact({ program, place, id, path }, { record }) {
  * @param {Installed} installed
  * @param {StandIn} standIn
  * @param {{ present: readonly string[], absent: readonly string[] }} words
- * @returns {Promise<string | null>} what was wrong with the request of the program that went on, or null
+ * @returns {Promise<string | null>} what was wrong with the request of the continuing program, or null
  */
 export async function goOn({ program, path }, { program: other, command }, standIn, { present, absent }) {
   const target = openPlace(other, command, standIn.url);

@@ -93,7 +93,7 @@ function tokensOf(text: string): number {
   return Math.ceil(text.length / CHARACTERS_PER_TOKEN);
 }
 
-/** What was said last, as a text. */
+/** The last message, as text. */
 export function lastText({ messages }: Asked): string {
   const content = messages.at(-1)?.content;
   if (typeof content === "string") return content;

@@ -12,19 +12,19 @@ const WAIT_MS_MAX = 120_000;
 /** A program of a product, as its user starts it. */
 export interface Program {
   readonly child: ChildProcessWithoutNullStreams;
-  /** What it has printed, errors too. */
+  /** Its output, errors included. */
   readonly printed: () => string;
-  /** Resolves to all that was printed once that satisfies `condition`; rejects where the program ends before. */
+  /** Resolves to the whole output once it satisfies `condition`; rejects if the program ends before. */
   readonly until: (condition: (printed: string) => boolean) => Promise<string>;
   /** Resolves to the exit code, or to the signal that ended it. */
   readonly ended: Promise<number | NodeJS.Signals>;
 }
 
-/** A product in a folder of its own, with the packed package and what it installs beside it. */
+/** A product in a separate folder, with the packed package and its dependencies beside it. */
 export interface Product extends AsyncDisposable {
   readonly folder: string;
   start(args: readonly string[], options?: Pick<SpawnOptions, "cwd" | "env">): Program;
-  /** Runs a program to its end, and resolves to what it printed; rejects where that was a failure. */
+  /** Runs a program to its end, and resolves to its output; rejects for a failure. */
   run(args: readonly string[], options?: Pick<SpawnOptions, "cwd" | "env">): Promise<string>;
 }
 
@@ -35,7 +35,7 @@ export async function openProduct(name: string, packages: readonly string[], env
   await mkdir(join(folder, "packed"));
   await unpackPackage(await packPackage(join(folder, "packed")), folder, packages);
   const programs: Program[] = [];
-  // Keys of whoever runs the tests would ask models that cost money.
+  // API keys of the developer would send requests that cost money.
   const base = { ...process.env, ANTHROPIC_API_KEY: "", SKEIN_STORE: "", NO_COLOR: "1", ...env };
   const start: Product["start"] = (args, options = {}) => {
     const home = join(folder, "home");

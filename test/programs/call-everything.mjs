@@ -57,7 +57,7 @@ function report(error, how) {
 process.on("unhandledRejection", (error) => report(error, "is not handled"));
 process.on("uncaughtException", (error) => report(error, "is not caught"));
 
-/** Waits for what a call gave, and ends what it opened. @type {(value: any) => Promise<void>} */
+/** Awaits the result of a call, and closes it. @type {(value: any) => Promise<void>} */
 async function settle(value) {
   if (value === null || (typeof value !== "object" && typeof value !== "function")) return;
   if (typeof value.then === "function") {

@@ -28,18 +28,18 @@ const EXPECTED = new Set([
   "CAPACITY",
 ]);
 
-/** What went on in one interleaving, for whoever judges it. */
+/** The history of one interleaving, for the checks. */
 export interface Interleaving {
   readonly entries: readonly Entry[];
   /** `answer tool`, once for each time that something was really done. */
   readonly effects: readonly string[];
   /** Requests to the model in which a call is not followed by its results. */
   readonly torn: readonly string[];
-  /** Whether someone moved the leaf, so that a run may have stayed on a branch of its own. */
+  /** Whether someone moved the leaf, so that a run may have stayed on another branch. */
   readonly moved: boolean;
   /** What acts failed with that none may fail with. */
   readonly unexpected: readonly string[];
-  /** What each claim of a run was told in its process. */
+  /** The events that each claim of a run emitted in its process. */
   readonly claims: readonly ObservedClaim[];
 }
 
@@ -115,7 +115,7 @@ class World {
     };
   }
 
-  /** Lets what is under way take a few steps. */
+  /** Lets the work in progress take a few steps. */
   async #pause(): Promise<void> {
     for (let turns = Math.floor(this.#random() * 6); turns > 0; turns--)
       await new Promise((done) => setImmediate(done));
@@ -162,7 +162,7 @@ class World {
     else await this.#manager.deny(SESSION, question, { reason: "no" });
   }
 
-  /** Lets go of the run as a process does that dies. */
+  /** Abandons the run like a process that dies. */
   async #abandon(): Promise<void> {
     const [run] = this.#handles;
     if (run !== undefined) await drainRuns({ timeoutMs: 0, ids: [run.id] });
@@ -177,7 +177,7 @@ class World {
     await this.#store.append(SESSION, [{ type: "leaf", targetId }]);
   }
 
-  /** Brings all that is open to its end; something is wrong where nothing happens any more. */
+  /** Finishes all open work; a state without progress is a failure. */
   async #settle(): Promise<void> {
     let [version, sinceMs] = [-1, performance.now()];
     for (;;) {
@@ -234,7 +234,7 @@ class World {
         );
         const round = messages.slice(Math.max(0, since)).filter(({ role }) => role === "assistant").length;
         if (round >= ROUNDS) return saying("done");
-        // Calls are named alike in every answer, and told apart by their arguments.
+        // Call ids repeat in every answer, and calls are distinguished by their arguments.
         const answer = this.#made++;
         return calling(...["look", "note", "pay"].map((name) => callOf(name, name, { answer })));
       }),

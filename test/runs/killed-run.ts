@@ -27,7 +27,9 @@ export interface Scenario {
   readonly isGroup: boolean;
   /** Whether the run parks when it asks, or waits for the answer. A group waits. */
   readonly parks: boolean;
-  /** How the run is asked for a value: by a field of its request or by a tool; null for a run that ends with a text. */
+  /**
+   * How structured output is requested: by a field of the request or by a tool; null for a run that ends with a text.
+   */
   readonly output: "field" | "tool" | null;
   /** Whether the context gets too long on the way. */
   readonly compacts: boolean;
@@ -46,7 +48,7 @@ export function scenarioOf(seed: number): Scenario {
   return { rounds, isGroup, parks: random() < 0.5, output: isGroup ? null : output, compacts };
 }
 
-/** An event that a listener of a process got, and the position of the log that it was told with. */
+/** An event that a listener of a process got, with the position of the log. */
 export interface HeardEvent {
   readonly seq: number;
   readonly event: { readonly type: string; readonly runId: string };
@@ -70,8 +72,8 @@ export interface PlayedRun {
 }
 
 /**
- * Plays a scenario to its end in a session of its own. `fateOf` says what happens with each append of the processes that have the
- * run, from 1.
+ * Plays a scenario to its end in a new session. `fateOf` decides what happens with each append of the processes that
+ * hold the run, from 1.
  */
 export function playRun(
   store: SessionStore,
@@ -87,7 +89,7 @@ class Play {
   readonly #sessionId: string;
   readonly #scenario: Scenario;
   readonly #fateOf: (append: number) => Fate;
-  /** People, who speak to the run and answer its questions from a process that does not die. */
+  /** Users, who send input to the run and answer its questions from a process that does not die. */
   readonly #people: SessionManager;
   readonly #done: string[] = [];
   readonly #heard: HeardEvent[][] = [];
@@ -143,7 +145,7 @@ class Play {
       isOver = true;
     });
     while (!isOver) {
-      // The process hears it at once, where it would otherwise begin to listen after a while.
+      // The process polls immediately; otherwise it would start to listen after a while.
       if (await this.#answer(asked)) await pollFollowers(process.store, this.#sessionId);
       await Promise.race([wait(1), over.catch(() => {})]);
     }
@@ -206,12 +208,12 @@ class Play {
     if (one !== other) this.#differences.push({ position: log.position, live, read });
   }
 
-  /** Allows the calls that the run asks about, or only those of runs inside its tools; false if there is none. */
+  /** Approves the calls that the run asks about, or only those of runs inside its tools; false if there is none. */
   async #answer(which: "all" | "inner"): Promise<boolean> {
     const [open] = (await this.#store.head(this.#sessionId))?.openRuns ?? [];
     if (open === undefined) return false;
     const questions = which === "all" ? asksOf(open) : (open.innerQuestions ?? []);
-    // Of what nobody asks any more, no answer is accepted.
+    // A question that is no longer open accepts no answer.
     for (const question of questions) await this.#people.approve(this.#sessionId, question).catch(() => {});
     return questions.length > 0;
   }

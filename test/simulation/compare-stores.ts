@@ -4,7 +4,7 @@ import { type Backend, everyDriver, kindOf, missingBackends } from "../store-bac
 import { SeededRandom } from "./seeded-random.ts";
 import { simulate } from "./simulate.ts";
 
-/** `npm run torture` runs further seeds for as long as it is given. */
+/** `npm run torture` runs further seeds for the given time. */
 const SEEDS = 30;
 /** Seeds for each further client of the same kind of store. */
 const SEEDS_AGAIN = 10;

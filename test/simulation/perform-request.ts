@@ -134,7 +134,7 @@ async function listAll(store: SessionStore, query: SessionQuery): Promise<unknow
 function optionsOf({ session, options, lease }: AppendRequest, leases: LeaseRegistry): AppendOptions {
   if (lease === undefined) return options;
   const held = leases.held.get(lease);
-  // A lease that was never acquired, or is of another session, stands for a lost lease: token 0 is never live.
+  // A lease that was never acquired, or of another session, counts as lost: token 0 is never live.
   const leaseToken = held?.sessionId === session ? held.token : 0;
   return { ...options, guard: { ...options.guard, leaseToken } };
 }

@@ -222,7 +222,7 @@ export class StoreModel {
       this.#sessions.delete(id);
       for (const [checkpointId, { session }] of this.#checkpoints)
         if (session === id) this.#checkpoints.delete(checkpointId);
-      // A new session with the same id may begin its lease tokens anew.
+      // A new session with the same id may start its lease tokens again.
       for (const key of this.#held.keys()) if (key.endsWith(` ${id}`)) this.#held.delete(key);
     }
     return [purged.length];

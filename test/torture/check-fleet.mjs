@@ -2,11 +2,11 @@
 /** @typedef {import("./fleet-people.mjs").FollowedRun} FollowedRun */
 /** @typedef {{ seq: number, type: string, message?: unknown }} Lasting */
 
-/** How long after the end of a lease another goes on at the latest. */
+/** The longest time after the end of a lease until another worker continues. */
 const takeoverMs = 1_000;
 
 /**
- * Holds what readers were told of a run against its session's log.
+ * Compares the events that readers got about a run with its session's log.
  * @param {readonly Entry[]} entries of the session
  * @param {FollowedRun} run
  * @returns {{ violations: readonly string[], deltas: number, rounds: number, wholeRounds: number, dropped: number }}
@@ -17,7 +17,7 @@ export function checkFollowed(entries, { runId, seen, streams }) {
   /** @type {Lasting[]} */
   const told = [];
   let [last, text, deltas, rounds, wholeRounds, dropped] = [[-1, 0], "", 0, 0, 0, 0];
-  // Over which stream the last event of the log came, and whether something was said to be missing since.
+  // The stream of the last recorded event, and whether missing events were reported since.
   let [since, isTold] = [-1, false];
   for (const { id, event, stream } of seen) {
     if (event.type === "events-dropped") {
@@ -34,11 +34,11 @@ export function checkFollowed(entries, { runId, seen, streams }) {
       text += event.text;
       deltas += 1;
     }
-    // Who joins a run in the middle hears what is told from then on.
+    // A reader that joins in the middle gets later live events only.
     const isLive = Date.parse(entries[seq]?.timestamp ?? "") > (streams[stream] ?? 0);
     const isOneStream = since === stream && isLive;
     if (delta === 0) since = stream;
-    // Whoever goes on begins the round anew that was lost.
+    // The worker that continues repeats the lost round.
     if (event.type === "run-started") [text, isTold] = ["", false];
     if (event.type !== "round-finished") continue;
     const whole = String(event.message.content);
@@ -57,7 +57,7 @@ export function checkFollowed(entries, { runId, seen, streams }) {
 }
 
 /**
- * What a log tells of a run; between its request and its end, what is said in its session is its own.
+ * The recorded events of a run; between its request and its end, all messages of its session belong to it.
  * @param {readonly Entry[]} entries
  * @param {string} runId
  * @returns {Lasting[]}
@@ -78,14 +78,14 @@ function lastingOf(entries, runId) {
 }
 
 /**
- * How long runs took to go on after harm was done to the worker that had them, and which of them were late though
- * nobody else was struck meanwhile.
+ * How long runs took to continue after a fault of their worker, and which of them were late although no other fault
+ * happened in the meantime.
  * @param {ReadonlyMap<string, readonly Entry[]>} logs by run
  * @param {readonly import("./fleet.mjs").Strike[]} strikes
  * @param {object} about
  * @param {number} about.leaseMs
  * @param {readonly import("./fleet.mjs").Lag[]} about.lags
- * @param {readonly { fromMs: number, toMs: number }[]} about.outages when nobody could reach the store or the queue
+ * @param {readonly { fromMs: number, toMs: number }[]} about.outages when the store or the queue was unreachable
  */
 export function checkTakeovers(logs, strikes, { leaseMs, lags, outages }) {
   /** @type {string[]} */
@@ -127,7 +127,7 @@ function isIn(ms, fromMs, toMs) {
 }
 
 /**
- * From a moment until the next claim of a run that went on then; null for one that did not, or that has ended.
+ * The time from a moment until the next claim of a run; null if there is none, or if the run has ended.
  * @param {readonly Entry[]} entries
  * @param {string} runId
  * @param {number} atMs
@@ -141,7 +141,7 @@ function takeoverOf(entries, runId, atMs) {
   if (before?.type !== "run" || before.phase !== "started") return null;
   // What a holder has written at the last moment came before the strike in truth.
   if (after?.type !== "run" || after.phase !== "started") return null;
-  // Whoever was struck had lost the run before, where someone went on with it after that.
+  // The worker had lost the run before, if another continued it after that.
   const goesOn = (/** @type {Entry} */ { type, timestamp, seq }) =>
     (type === "message" || type === "effect") && Date.parse(timestamp) > atMs && seq < after.seq;
   if (entries.some((entry) => goesOn(entry) && !isStartOf(entries, entry, after))) return null;
@@ -149,7 +149,7 @@ function takeoverOf(entries, runId, atMs) {
 }
 
 /**
- * Whether an entry was appended together with a start, as the end of what came before is.
+ * Whether an entry was appended together with a start, like the end of an earlier run.
  * @param {readonly Entry[]} entries
  * @param {Entry} entry
  * @param {Entry} start

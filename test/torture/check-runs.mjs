@@ -6,7 +6,7 @@ const claimsMax = 5;
 /** @typedef {{ callId: string, round: number, name: string, error: string | null }} Called */
 
 /**
- * Holds what the log says of runs against what was really done.
+ * Compares the log of runs with the executed calls.
  * @param {import("skein").SessionStore} store
  * @param {object} told
  * @param {readonly string[]} told.sessions
@@ -30,7 +30,7 @@ export async function checkRuns(store, { sessions, runs, effects, kills, rounds 
       violations.push(...checked.violations.map((problem) => `Run ${runId}: ${problem}`));
     }
   }
-  // Whoever is killed may have a run in every session.
+  // The killed process may have had a run in every session.
   if (interrupted > kills * sessions.length)
     violations.push(`${interrupted} calls were interrupted by ${kills} kills.`);
   return { effects: effects.length, interrupted, givenUp, violations };
@@ -103,7 +103,7 @@ function activePath(entries) {
   const byId = new Map(entries.map((entry) => [entry.id, entry]));
   const nodes = new Set(["message", "variables", "compaction", "custom"]);
   const path = [];
-  // Nobody moves the leaf here, so that it is the last node.
+  // Nothing moves the leaf here, so it is the last node.
   for (let entry = entries.findLast(({ type }) => nodes.has(type)); entry; entry = byId.get(entry.parentId ?? ""))
     path.unshift(entry);
   return /** @type {Extract<Entry, { type: "message" }>[]} */ (path);
@@ -122,7 +122,7 @@ function calledIn(rows, violations) {
     if (message.role !== "assistant" || message.toolCalls === undefined) continue;
     for (const [offset, call] of message.toolCalls.entries()) {
       const answer = rows[index + 1 + offset]?.message;
-      // A run that was stopped leaves what it had not come to.
+      // A cancelled run leaves its remaining work undone.
       if (answer === undefined) continue;
       if (answer.role !== "tool" || answer.toolCallId !== call.id) {
         violations.push(`call ${call.id} of entry ${rows[index]?.seq} has no result at its place in ${namesOf(rows)}.`);

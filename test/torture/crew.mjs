@@ -18,7 +18,7 @@ const stopMsMax = 60_000;
  * @property {Promise<unknown>} ended
  */
 
-/** Processes that append to the same sessions, and that may be killed; what they say goes into a ledger. */
+/** Processes that append to the same sessions and may be killed; their output goes into a ledger. */
 export class Crew {
   /** @type {Set<Writer>} */
   #writers = new Set();
@@ -47,7 +47,7 @@ export class Crew {
   killOne() {
     const writing = [...this.#writers].filter(({ done, killed }) => done > 0 && !killed);
     const writer = writing[Math.floor(Math.random() * writing.length)];
-    // Somebody goes on writing meanwhile, however long a new one takes to begin.
+    // Another process keeps writing in the meantime, however long a new one takes to start.
     if (writer === undefined || writing.length < 2) return false;
     writer.killed = true;
     writer.child.kill("SIGKILL");
@@ -70,7 +70,7 @@ export class Crew {
     while (this.#writers.size > 0) await Promise.all([...this.#writers].map(({ ended }) => ended));
   }
 
-  /** Lets everybody finish what is under way, and kills who does not come to an end. */
+  /** Lets all processes finish the work in progress, and kills those that do not. */
   async stop() {
     for (const { child } of this.#writers) child.stdin?.end();
     const timer = setTimeout(() => {
@@ -88,14 +88,14 @@ export class Crew {
     const { address, sessions, inFlight, appends = 1e9, ledger } = this.#work;
     const args = [address, sessions.join(","), `w${this.#hired++}`, String(appends), String(inFlight)];
     const child = spawn(process.execPath, ["--no-warnings", program, ...args], { stdio: ["pipe", "pipe", "inherit"] });
-    // Whoever was killed is told to stop as well.
+    // Killed processes are told to stop as well.
     child.stdin.on("error", () => {});
     /** @type {Writer} */
     const writer = { child, done: 0, killed: false, ended: once(child, "close") };
     let rest = "";
     child.stdout.on("data", (/** @type {Buffer} */ data) => {
       const lines = (rest + data.toString()).split("\n");
-      // A line that a kill cut short was not said.
+      // A line that a kill cut short does not count.
       rest = lines.pop() ?? "";
       for (const line of lines) {
         ledger.note(line);

@@ -1,4 +1,4 @@
-// Erases a user from a store, and says when it begins and what it did.
+// Erases a user from a store, and prints when it starts and its report.
 //
 // node erase-person.mjs <address> <user>
 import { SessionManager } from "skein";

@@ -11,23 +11,23 @@ import { trials } from "./trials.mjs";
 
 const program = fileURLToPath(new URL("erase-person.mjs", import.meta.url));
 const progressEveryMs = 5_000;
-/** How long an erasure takes is learned from those that come to their end before they are killed. */
+/** The duration of an erasure is learned from those that finish before they are killed. */
 const durationMsFirst = 200;
 
 /** Where erasing can be tried: the stores that outlive a process. @type {readonly string[]} */
 export const eraseStores = ["jsonl", "sqlite", "postgres", "redis"];
 
 /**
- * What became of a trial.
+ * The result of a trial.
  * @typedef {object} Outcome
  * @property {number} kills
- * @property {number} ended erasures that came to their end before they were killed
+ * @property {number} ended erasures that finished before they were killed
  * @property {readonly string[]} violations
  */
 
 /**
- * Kills processes at random moments while each erases a person, erases the person again, and holds the report and all that
- * is left against an erasure that nobody disturbed.
+ * Kills processes at random moments while each erases a person, repeats the erasure, and compares the report and the
+ * remaining data with an undisturbed erasure.
  * @param {string} store
  * @param {object} limits
  * @param {number} limits.durationMs
@@ -52,7 +52,7 @@ export async function runEraseTrial(store, { durationMs, killsMax = 50, signal, 
       const outcome = await eraseAndKill(place.address, person.userId, Math.random() * lastMs);
       if (outcome === null) kills += 1;
       else ended += 1;
-      // Until one comes to its end, the next ones are struck later, so that every moment has its turn.
+      // Until one finishes, the next ones are killed later, so that every moment is covered.
       lastMs = outcome === null ? lastMs * 1.15 : Math.max(5, outcome);
       violations.push(...(await person.problems(shared)));
       if (report && Date.now() - told > progressEveryMs) {
@@ -117,7 +117,7 @@ class Person {
   }
 
   /**
-   * Erases the person once more, and says what is not as it is in memory.
+   * Erases the person once more, and reports differences from the memory store.
    * @param {import("skein").SessionStore} store
    */
   async problems(store) {

@@ -20,7 +20,7 @@ import { openAt } from "../faults/programs/open-at.mjs";
  */
 
 const drainMs = 10_000;
-/** All are asked for by one user here, and a worker may have to take over what several had. */
+/** All runs are requested by one user here, and a worker may have to take over those of several workers. */
 const maxRunsPerUser = 100;
 /** A long trial has more turns in a session than most people would allow. */
 const maxTurnsPerSession = 1_000_000;
@@ -62,7 +62,7 @@ async function serve() {
     queue,
     limits: { streamsPerUser: 1000 },
     logger: ({ level, method, route, status, error }) => {
-      // Whoever comes while it drains is told so.
+      // Clients that connect during the drain get that answer.
       if (level === "error" && status !== 503) print(`wrong ${method} ${route}: ${status} ${oneLine(error)}`);
     },
   });

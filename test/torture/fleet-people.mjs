@@ -10,7 +10,7 @@ const deniedShare = 0.1;
 /** How an answer is refused that was given before, when its own answer was lost. */
 const answeredCodes = new Set(["QUESTION_NOT_FOUND", "QUESTION_ANSWERED", "RUN_ENDED", "CONFLICT"]);
 
-/** A run, and what somebody who followed it was told. */
+/** A run, and the events that a reader of it got. */
 export class FollowedRun {
   /** @type {Seen[]} */
   seen = [];
@@ -28,7 +28,7 @@ export class FollowedRun {
   }
 }
 
-/** Those who ask for runs, follow them and answer what they ask, each time at another server. */
+/** Users who request runs, follow them and answer their questions, each time at another server. */
 export class FleetPeople {
   /** @type {FollowedRun[]} */
   runs = [];
@@ -56,7 +56,7 @@ export class FleetPeople {
   }
 
   /**
-   * Asks for one run of a session after the other, as long as it is wanted.
+   * Requests runs of a session one after the other, as long as `wanted` returns true.
    * @param {string} sessionId
    * @param {() => boolean} wanted
    */
@@ -66,7 +66,7 @@ export class FleetPeople {
       this.runs.push(run);
       try {
         await this.#again(() => this.#ask(run));
-        // The events of a run end without an error when nobody waits for them any more.
+        // The event stream of a run ends without an error when it is no longer needed.
         while (!run.ended && !this.#over.signal.aborted) await this.#again(() => this.#follow(run));
       } catch (error) {
         if (this.#over.signal.aborted) return;
@@ -75,7 +75,7 @@ export class FleetPeople {
     }
   }
 
-  /** Nobody waits for anything any more. */
+  /** Nothing is awaited any more. */
   leave() {
     this.#over.abort();
   }
@@ -93,7 +93,7 @@ export class FleetPeople {
     const options = { signal: this.#over.signal, ...(lastEventId === undefined ? {} : { lastEventId }) };
     const events = this.#client.runs.events(sessionId, runId, options);
     for await (const event of events) {
-      // What has no id of its own only says that something was left out.
+      // An event without an id only reports that events were dropped.
       const id = event.type === "events-dropped" ? "" : (events.lastEventId ?? "");
       seen.push({ id, event, stream: run.streams.length - 1 });
       if (event.type === "approval-required") await this.#answer(sessionId, event.approval.question);
@@ -121,7 +121,7 @@ export class FleetPeople {
   }
 
   /**
-   * Asks again, as any client of a fleet does, as long as nobody answers or whoever does is about to end.
+   * Retries like any client of a fleet, as long as no server responds or the server is shutting down.
    * @param {() => Promise<void>} act
    */
   async #again(act) {
@@ -158,7 +158,7 @@ export class FleetPeople {
     try {
       const response = await fetch(`${server}${pathname}${search}`, { ...init, signal });
       if (run !== undefined) run.streams[stream - 1] = Date.now();
-      // Who was told to end while the request was on its way says so, or listens no more.
+      // A server that was told to end during the request reports that, or no longer listens.
       const drains = response.status === 503 && this.#fleet.isLeaving(server);
       if (response.status >= 500 && !drains) this.#failed(`${response.status}`);
       return response;

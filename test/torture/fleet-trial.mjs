@@ -13,14 +13,14 @@ import { checkRuns, entriesOf, linesOf } from "./check-runs.mjs";
 import { Fleet } from "./fleet.mjs";
 import { FleetPeople } from "./fleet-people.mjs";
 
-/** Where a fleet can be tried: the stores that can also hold a queue. @type {readonly string[]} */
+/** The stores on which a fleet can be tested: those that can also hold a queue. @type {readonly string[]} */
 export const fleetStores = ["postgres", "redis"];
 /** The same, and a store on PostgreSQL with a queue on Redis. @type {readonly string[]} */
 export const fleetPlaces = [...fleetStores, "postgres and redis"];
 
 const sizes = { worker: 3, server: 2 };
 const rounds = 2;
-/** Where nobody dies, none may end either, however busy the machine is. */
+/** If no worker dies, no run may fail, however busy the machine is. */
 const leaseMsBy = { random: 2_000, restart: 20_000, servers: 2_000 };
 const answerMsMaxBy = { random: 4_000, restart: 60_000, servers: 6_000 };
 /** How long a server that is restarted is away at most. */
@@ -34,7 +34,7 @@ const ofOutage =
   /STORE_FAILED|StoreUnreachableError|has failed, and is tried again|cannot be reached|LEASE_LOST|LeaseLostError|RelayError|ECONN|onnection|ocket|client is|timeout|57P0|Missing lock|The database system/;
 /** What a member says that was connecting when it was frozen: its time for that is over when it wakes. */
 const ofFreeze = /is tried again: timeout exceeded when trying to connect/;
-/** How long it takes at most until someone looks for what nobody rang for: as in real life, and soon. */
+/** The longest time until a sweep finds runs without a notification: short, as in production. */
 const sweepMsBy = { rare: 30_000, soon: 1_000 };
 const pauseMsMax = 4_000;
 const serverShare = 0.15;
@@ -52,22 +52,22 @@ const partsMin = 4;
 const apartMs = 3_500;
 /** How long the first kill after that waits for workers that are being started. */
 const allThereMsMax = 30_000;
-/** How many takeovers of a hundred may be late on a machine that is busy with other things, where there were enough to tell. */
+/** How many takeovers of a hundred may be late on a busy machine, if there were enough to tell. */
 const latePercentMax = 5;
 const takeoversMin = 20;
 
 /**
- * What becomes of a fleet meanwhile: its members are killed and frozen at random, all of them are restarted in order, or
- * members are also cut off, and the servers of store and queue restarted, emptied of notifications, and their connections ended;
- * and in the middle, the queue may be emptied.
+ * The faults of a trial. `random`: members are killed and frozen. `restart`: all members are restarted in order.
+ * `servers`: members are also cut off, the servers of store and queue are restarted, notifications are deleted, and
+ * connections are ended. In the middle of the trial, the queue may be emptied.
  * @typedef {object} Harm
  * @property {"random" | "restart" | "servers"} to
- * @property {boolean} [emptyQueue] the queue is on a Redis of its own
+ * @property {boolean} [emptyQueue] the queue is on a separate Redis
  */
 
 /**
- * Lets people use a fleet while harm is done to it, and then looks whether every run came to its end, nothing was done twice,
- * and whoever looked on was told everything once.
+ * Lets users work with a fleet during faults, and then checks that every run ended, no effect was repeated, and every
+ * reader got each event once.
  * @param {string} store
  * @param {object} limits
  * @param {number} limits.durationMs
@@ -75,7 +75,8 @@ const takeoversMin = 20;
  * @param {number} limits.strikesMin kills and freezes, or restarts of everything
  * @param {number} [limits.sessionsAtOnce]
  * @param {Harm} [limits.harm]
- * @param {boolean} [limits.sweepsSoon] whether workers look for runs that nobody notified them of every second, as in a short trial
+ * @param {boolean} [limits.sweepsSoon] whether workers look for runs that nobody notified them of every second, as in a
+ * short trial
  * @param {AbortSignal} [limits.signal] ends it early
  * @param {(sentence: string) => void} [limits.report]
  */
@@ -108,7 +109,7 @@ export async function runFleetTrial(store, limits) {
         harm.to === "restart" ? fleet.restart() : isQuiet() ? killApart(fleet) : strikeAny(fleet, harm, harmed);
       await within("A strike", act);
       if (!emptied && (strikes() > strikesMin / 2 || people.runs.length > runsMin / 2)) {
-        // What a dead worker had is now known to nobody but the log.
+        // What a dead worker knew is now in the log only.
         emptied = fleet.kill("worker");
         if (emptied) await empty(queue?.url ?? "");
       }
@@ -122,7 +123,7 @@ export async function runFleetTrial(store, limits) {
       people.leave();
       throw new SetupError("Stopped before the end.");
     }
-    // What they wait for is looked at before the end of the fleet changes it.
+    // Their waits are checked before the end of the fleet changes them.
     const waiting = late ? await waitingIn(keeper.store, people.runs) : [];
     people.leave();
     await within("Those who use the fleet", used);
@@ -138,7 +139,7 @@ export async function runFleetTrial(store, limits) {
 }
 
 /**
- * What comes of one part of a trial, which fails where that takes too long.
+ * Awaits one part of a trial; fails if it takes too long.
  * @template T
  * @param {string} what
  * @param {Promise<T>} part
@@ -176,7 +177,7 @@ async function untilStill(store, sessions, signal) {
 }
 
 /**
- * The runs that have not ended, and where each stands in the log.
+ * The runs that have not ended, and the position of each in the log.
  * @param {import("skein").SessionStore} store
  * @param {readonly import("./fleet-people.mjs").FollowedRun[]} runs
  */
@@ -195,7 +196,7 @@ async function waitingIn(store, runs) {
 }
 
 /**
- * The servers of store and queue; no queue where it is the store's.
+ * The servers of store and queue; no queue if the store's server holds it.
  * @param {string} store
  * @param {Harm} harm
  */
@@ -206,10 +207,10 @@ async function openPlace(store, harm) {
   return { place, queue, servers: [place, ...(queue === null ? [] : [queue])] };
 }
 
-/** The servers that a fleet stands on, and what was done to them. */
+/** The servers of a fleet, and the faults injected into them. */
 class HarmedServers {
   count = 0;
-  /** When nobody could reach the store or the queue. @type {{ fromMs: number, toMs: number }[]} */
+  /** When the store or the queue was unreachable. @type {{ fromMs: number, toMs: number }[]} */
   outages = [];
   #servers;
   #queueUrl;
@@ -244,7 +245,7 @@ class HarmedServers {
     });
   }
 
-  /** Removes all notifications; who has lost one hears of its run by the next sweep. */
+  /** Removes all notifications; a run whose notification is lost is found by the next sweep. */
   async empty() {
     const url = this.#queueUrl;
     await this.#outage(() => (url.startsWith("redis:") ? removeRings(url) : removeJobs(url)), this.#sweepMs + backMs);
@@ -252,7 +253,7 @@ class HarmedServers {
 
   /**
    * @param {() => Promise<void>} act
-   * @param {number} [afterMs] how long after it all is well again
+   * @param {number} [afterMs] how long the recovery takes afterwards
    */
   async #outage(act, afterMs = backMs) {
     this.count += 1;
@@ -270,7 +271,7 @@ async function endClients(url) {
   client.disconnect();
 }
 
-/** Where the store is, too, its keys stay. @param {string} url */
+/** If the store is there, too, its keys are kept. @param {string} url */
 async function removeRings(url) {
   const client = new Redis(url);
   for (let cursor = "0", first = true; first || cursor !== "0"; first = false) {
@@ -315,7 +316,7 @@ function strikesOf({ counts }) {
  * @param {readonly string[]} sessions
  */
 async function openWith(address, sessions) {
-  // What it stands on may only just have been built.
+  // Its server may only just have been built.
   const { SessionManager } = await import("skein");
   const store = await openAt(address);
   const manager = new SessionManager({ store });
@@ -325,10 +326,10 @@ async function openWith(address, sessions) {
 
 /** @param {Fleet} fleet */
 async function strike(fleet) {
-  // A long pause lets a takeover be seen by itself; a short one lets those who take over die as well.
+  // A long pause shows a takeover by itself; a short one also kills the workers that take over.
   await wait(Math.random() ** 2 * pauseMsMax);
   const role = Math.random() < serverShare ? "server" : "worker";
-  // However short a trial is, somebody freezes.
+  // Even a short trial has a freeze.
   if (fleet.counts.freezes === 0 || Math.random() < frozenShare) fleet.freeze(role);
   else fleet.kill(role);
 }
@@ -342,7 +343,7 @@ function strikeAny(fleet, harm, servers) {
   return harm.to === "random" || Math.random() < 0.5 ? strike(fleet) : strikeServers(fleet, servers);
 }
 
-/** Kills a worker, and leaves the others, once all are there, the time to take over what it had. @param {Fleet} fleet */
+/** Kills a worker, and gives the others, once all are running, the time to take over its runs. @param {Fleet} fleet */
 async function killApart(fleet) {
   await wait(apartMs + Math.random() * 1000);
   for (const until = Date.now() + allThereMsMax; fleet.workers < sizes.worker && Date.now() < until; ) await wait(100);
@@ -386,7 +387,7 @@ async function check(store, { fleet, people, sessions, effects, harm, waiting, h
   const checked = await checkRuns(store, { sessions, runs, effects, kills: strikes, rounds });
   /** @type {string[]} */
   const violations = [
-    // Who tells deltas may do so in vain for a while when the queue has forgotten everybody.
+    // A publisher may send deltas in vain for a while after the queue has lost all subscriptions.
     ...fleet.wrong.filter(
       (sentence) =>
         !(harm.emptyQueue && sentence.includes("RelayError")) &&

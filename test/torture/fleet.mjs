@@ -22,7 +22,7 @@ const program = fileURLToPath(new URL("./fleet-member.mjs", import.meta.url));
  */
 
 /**
- * Harm that was done to a worker.
+ * A fault injected into a worker.
  * @typedef {object} Strike
  * @property {number} atMs
  * @property {readonly string[]} runs those that it had then, and perhaps some that had just ended
@@ -91,7 +91,7 @@ export class Fleet {
   }
 
   /**
-   * Kills a random one as a power cut would, and hires another; false while there is nobody to kill.
+   * Kills a random one with SIGKILL, and starts another; false if there is none to kill.
    * @param {Member["role"]} role
    */
   kill(role) {
@@ -106,7 +106,7 @@ export class Fleet {
   }
 
   /**
-   * Freezes a random one for longer than its leases hold, and lets it go on; false while there is nobody to freeze.
+   * Freezes a random one for longer than its leases, and resumes it; false if there is none to freeze.
    * @param {Member["role"]} role
    */
   freeze(role) {
@@ -126,8 +126,8 @@ export class Fleet {
   }
 
   /**
-   * Cuts a random one off from the store, the queue or both, without a word or by refusing connections, and heals that when
-   * its leases are over; false while there is nobody to cut off.
+   * Cuts a random one off from the store, the queue or both, silently or by refusing connections, and repairs that
+   * after its leases have ended; false if there is none to cut off.
    * @param {Member["role"]} role
    */
   cut(role) {
@@ -135,7 +135,7 @@ export class Fleet {
     if (member === null) return false;
     const [store, queue] = member.ways;
     const ways = [[store], [queue], [store, queue]][Math.floor(Math.random() * 3)] ?? [];
-    // Who is cut off from the queue alone keeps its runs.
+    // A member cut off from the queue only keeps its runs.
     if (ways[0] === store) this.#note(member);
     this.counts.cuts += 1;
     member.frozen = true;
@@ -144,7 +144,7 @@ export class Fleet {
       for (const way of ways) await (isSilent ? way?.silence() : way?.refuse());
       await wait(this.#leaseMs + 500 + Math.random() * 1000);
       for (const way of ways) await way?.heal();
-      // What it was told meanwhile comes before it counts as well again.
+      // It handles delayed input before it counts as recovered.
       await wait(this.#leaseMs);
       member.frozen = false;
     })().finally(() => this.#thaws.delete(thaw));
@@ -155,7 +155,7 @@ export class Fleet {
   /** Replaces everybody one by one, each in order: the next one is there before the last one goes. */
   async restart() {
     const old = [...this.#members];
-    // The one after that begins meanwhile: to start a process takes most of the time where the machine is busy.
+    // The next one starts in the meantime: starting a process takes most of the time on a busy machine.
     let next = this.#hire(old[0]?.role ?? "worker");
     for (const [index, member] of old.entries()) {
       await next;
@@ -168,7 +168,7 @@ export class Fleet {
     }
   }
 
-  /** Kills everybody at once. */
+  /** Kills all members at the same time. */
   async abort() {
     this.#stopped = true;
     const left = [...this.#members];
@@ -186,14 +186,14 @@ export class Fleet {
     const left = [...this.#members];
     for (const member of left) {
       member.leaving = true;
-      // Who is only about to begin has nothing to end in order.
+      // A member that is still starting has nothing to shut down.
       member.child.kill(member.url === null ? "SIGKILL" : "SIGTERM");
     }
     await this.#endAll(left);
   }
 
   /**
-   * Waits for the end of members who were told to end; who does not in time is killed, which is wrong.
+   * Waits for members that were told to end; one that does not end in time is killed and reported.
    * @param {readonly Member[]} members
    */
   async #endAll(members) {
@@ -207,7 +207,7 @@ export class Fleet {
     clearTimeout(timer);
   }
 
-  /** Those who may be struck: never the last one of a role that works. @param {Member["role"]} role */
+  /** The members that may be killed: never the last working one of a role. @param {Member["role"]} role */
   #draw(role) {
     const able = [...this.#members].filter((member) => member.role === role && isAble(member));
     return able.length < 2 ? null : (able[Math.floor(Math.random() * able.length)] ?? null);
@@ -251,7 +251,7 @@ export class Fleet {
     const closed = once(child, "close").then(([code, signal]) => {
       this.#members.delete(member);
       for (const way of ways) void way.close();
-      // Who begins while its servers are away is begun again, as whatever supervises processes does.
+      // A member that starts while its servers are unreachable is started again, as a process supervisor does.
       const isEarly = this.#apart && member.url === null && !member.leaving;
       if (isEarly) void wait(rehireMs).then(async () => void (this.#stopped || (await this.#hire(role))));
       else if (signal !== "SIGKILL" && !(code === 0 && inOrder))

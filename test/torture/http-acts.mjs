@@ -6,11 +6,11 @@
  */
 
 /**
- * Someone who does one thing after the other, with sessions that nobody else writes to.
+ * A user who performs acts in sequence, with sessions that no one else writes to.
  * @typedef {object} User
  * @property {Client} client
  * @property {string} url
- * @property {AbortSignal} signal ends streams when there is no server any more
+ * @property {AbortSignal} signal ends streams when the server is gone
  * @property {OwnSession[]} sessions
  * @property {(prefix: string) => string} newId
  */
@@ -21,12 +21,12 @@ export class Wrong extends Error {}
 const sessionsMax = 4;
 const acknowledgedMax = 60;
 const watchedTurns = 3;
-/** A machine may be busy, and yet what was appended is seen and what was begun ends. */
+/** Even on a busy machine, appended entries become visible and started runs end. */
 const seenMsMax = 15_000;
 const runMsMax = 60_000;
 const words = "session entry append branch merge leaf context token model answer".split(" ");
 
-/** Every thing that a user does. @type {Readonly<Record<string, (user: User) => Promise<void>>>} */
+/** All acts of a user. @type {Readonly<Record<string, (user: User) => Promise<void>>>} */
 export const acts = { create, turn, append, read, look, fork, checkpoint, run, contend, watch, refused, verify };
 
 /** @param {User} user */
@@ -109,10 +109,10 @@ async function run(user) {
     const events = client.runs.events(id, runId, { signal, ...(place !== null && { lastEventId: place }) });
     for await (const event of events) {
       if (event.type === "text-delta") text += event.text;
-      // Whoever comes too late for a piece has the answer from here.
+      // A reader that misses a delta gets the answer from here.
       if (event.type === "round-finished") text = String(event.message.content);
       if (event.type === "run-finished" || event.type === "run-failed") ended = event.type;
-      // Leaves now and then, and joins again where it left.
+      // Leaves now and then, and rejoins where it left.
       if (Math.random() < 0.2) break;
     }
     place = events.lastEventId;
@@ -125,7 +125,7 @@ async function run(user) {
   if (answer !== text) throw new Wrong("The pieces of an answer do not add up to it.");
 }
 
-/** Two runs at once: the second is refused, unless the first was over by then. @param {User} user */
+/** Two concurrent runs: the second is refused, unless the first has ended by then. @param {User} user */
 async function contend(user) {
   const { runs } = user.client;
   const { id } = await sessionOf(user);
@@ -139,7 +139,7 @@ async function contend(user) {
     throw new Wrong("Of two runs at once neither had its way.");
 }
 
-/** Every entry of a session is seen once and in order, by whoever leaves and joins again too. @param {User} user */
+/** Every entry of a session is received once and in order, also by readers that leave and rejoin. @param {User} user */
 async function watch(user) {
   const { client } = user;
   const session = await sessionOf(user);
@@ -147,7 +147,7 @@ async function watch(user) {
   const failed = new AbortController();
   const signal = AbortSignal.any([user.signal, failed.signal]);
   const writing = sayAll(user, session, watchedTurns);
-  // What is not written is not waited for, and what is written not for long.
+  // Missing entries are not waited for, and others not for long.
   writing.then(
     () => setTimeout(() => failed.abort(), seenMsMax).unref(),
     () => failed.abort(),
@@ -199,7 +199,7 @@ async function verify(user) {
 }
 
 /**
- * What was acknowledged is there, once.
+ * Acknowledged entries are stored once.
  * @param {User} user
  * @param {OwnSession} session
  */

@@ -1,6 +1,6 @@
-// Uses a server as several users do at once, and as clients that vanish, until its parent says that it is enough.
-// node http-client.mjs <url> <tag> <users> <vanishing clients>
-// "calm": nobody vanishes any more. "ending": from now on the server may be gone. "stop": come to an end.
+// Uses a server like several concurrent users, and like clients that vanish, until its parent stops it. node
+// http-client.mjs <url> <tag> <users> <vanishing clients> "calm": no client vanishes any more. "ending": from now on
+// the server may be gone. "stop": finish.
 import { createClient } from "skein/client";
 import { acts, Wrong } from "./http-acts.mjs";
 import { vanishings } from "./http-vanish.mjs";
@@ -10,7 +10,7 @@ import { vanishings } from "./http-vanish.mjs";
  * @typedef {object} Tally
  * @property {Record<string, number>} done acts that went well, by name
  * @property {number} vanished
- * @property {Record<string, number>} unexpected what went wrong, by sentence
+ * @property {Record<string, number>} unexpected failures, by sentence
  */
 
 /** How a server that shuts down may refuse. */

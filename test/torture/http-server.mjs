@@ -1,6 +1,5 @@
-// Serves sessions of a SQLite file, with an agent that takes a moment to answer, until SIGTERM; then it drains and ends
-// by itself. It tells its parent where it listens, how it stands whenever it is asked, and what was left after the drain.
-// node --expose-gc http-server.mjs <path> <drain in ms>
+// Serves sessions of a SQLite file, with a slow agent, until SIGTERM; then it drains and ends. It reports its address,
+// its state on request, and what was left after the drain. node --expose-gc http-server.mjs <path> <drain in ms>
 import { subscribe } from "node:diagnostics_channel";
 import { createAgent, SessionManager } from "skein";
 import { createServer } from "skein/http";
@@ -8,7 +7,7 @@ import { offline } from "skein/offline";
 import { openSqliteStore } from "skein/sqlite";
 
 /**
- * How a server stands.
+ * The state of a server.
  * @typedef {object} Standing
  * @property {number} residentBytes after all garbage was collected
  * @property {number} heldBytes by JavaScript, likewise
@@ -18,11 +17,11 @@ import { openSqliteStore } from "skein/sqlite";
  */
 
 /**
- * What is left of a server when it has drained.
+ * The state of a server after the drain.
  * @typedef {object} Rest
  * @property {number} open requests that are still being answered
  * @property {number} cut requests whose answer the server itself ended before its end
- * @property {readonly string[]} failures what went wrong in the server itself
+ * @property {readonly string[]} failures internal errors of the server
  */
 
 /** @typedef {{ response: import("node:http").ServerResponse, socket: import("node:net").Socket }} Started */
@@ -55,7 +54,7 @@ const server = await createServer({
   manager,
   agents: [agent],
   logger: ({ level, method, route, status, error }) => {
-    // Whoever comes while it drains is told so.
+    // Clients that connect during the drain get that answer.
     const isRefusal = status === 503 && draining;
     if (level === "error" && !isRefusal && failures.length < failuresMax)
       failures.push(`${method} ${route}: ${status} ${error}`);
@@ -78,7 +77,7 @@ process.once("SIGTERM", async () => {
 
 /** @returns {Standing} */
 function standing() {
-  // The second collection takes what finalizers of the first one let go of.
+  // The second collection frees what finalizers of the first one released.
   for (let times = 0; times < 2; times++) globalThis.gc?.();
   const { rss, heapUsed, external } = process.memoryUsage();
   return { residentBytes: rss, heldBytes: heapUsed + external, answered, left, open: open.size };

@@ -13,7 +13,7 @@ import { openSqliteStore } from "skein/sqlite";
 /** @typedef {import("./http-server.mjs").Rest} Rest */
 
 /**
- * How a server is put under load.
+ * The limits of a load test.
  * @typedef {object} LoadLimits
  * @property {number} durationMs
  * @property {number} [processes] of clients
@@ -46,11 +46,10 @@ const growthBytesMax = 16_000_000;
 const residentGrowthMax = 1.1;
 
 /**
- * Lets processes of clients use a server in all ways at once, and vanish in the middle of it, and then lets it drain while
- * they go on.
+ * Lets client processes use a server in all ways concurrently, and vanish in the middle, and then drains it under load.
  *
- * Memory is flat when the median of the last samples, each taken after all garbage was collected, is at most 16 MB above
- * that of the first samples after the first minute; for all of the process, a tenth more.
+ * Memory is flat when the median of the last samples, each taken after all garbage was collected, is at most 16 MB
+ * above that of the first samples after the first minute; for all of the process, a tenth more.
  * @param {LoadLimits} limits
  * @returns {Promise<LoadOutcome>}
  */
@@ -127,7 +126,7 @@ function messageOf(child) {
  */
 async function ask(child, word) {
   const answer = messageOf(child);
-  // That a process has ended is told by its exit.
+  // The end of a process is detected by its exit event.
   child.send(word, () => {});
   return answer;
 }
@@ -135,7 +134,7 @@ async function ask(child, word) {
 /** @typedef {Standing & { atMs: number }} Sample */
 
 /**
- * Asks the server again and again how it stands, until the time is over.
+ * Polls the server's state until the time is over.
  * @param {ChildProcess} server
  * @param {LoadLimits} limits
  */
@@ -179,7 +178,7 @@ function compareMemory(samples, durationMs) {
 }
 
 /**
- * Tells the server to end while it is used, and looks that it does so in time and leaves nothing undone.
+ * Tells the server to end under load, and checks that it does so in time and completes its work.
  * @param {ChildProcess} server
  */
 async function drain(server) {
@@ -213,7 +212,7 @@ function unexpectedIn(tallies) {
 }
 
 /**
- * No run is under way in a store that nobody has open.
+ * No run is in progress in a store that no process has open.
  * @param {string} path
  */
 async function leftRuns(path) {

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { connect } from "node:net";
 
 /**
- * A client that is gone before its request is over.
+ * A client that disconnects before its request is complete.
  * @typedef {(url: URL, sessionId: string) => Promise<void>} Vanishing
  */
 
@@ -24,14 +24,14 @@ export const vanishings = {
 };
 
 /**
- * Sends a text and goes away without a word: at once, or when an answer has begun to come.
+ * Sends a text and disconnects: immediately, or after the start of the answer.
  * @param {URL} url
  * @param {string} text
  * @param {"sent" | "answered"} when
  */
 async function vanish({ hostname, port }, text, when) {
   const socket = connect(Number(port), hostname);
-  // Whoever leaves does not care for what the other side says about it.
+  // After disconnecting, errors of the other side are ignored.
   socket.on("error", () => {});
   const closed = once(socket, "close");
   const leave = () => void (Math.random() < 0.5 ? socket.destroy() : socket.resetAndDestroy());

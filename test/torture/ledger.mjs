@@ -5,16 +5,16 @@ import { openAt } from "../faults/programs/open-at.mjs";
 /** @typedef {import("skein").Entry} Entry */
 
 /**
- * What a check of a store against a ledger has found.
+ * The result of comparing a store with a ledger.
  * @typedef {object} LedgerReport
  * @property {number} entries in the store
- * @property {number} landed of the entries whose outcome was never told
+ * @property {number} landed of the entries whose outcome was never reported
  * @property {readonly string[]} violations
  */
 
 const violationsMax = 20;
 
-/** What writers have said: what they tried, what was acknowledged where, and what failed. */
+/** The output of writers: what they tried, what was acknowledged where, and what failed. */
 export class Ledger {
   /** The session that each entry was tried in. @type {Map<string, string>} */
   tried = new Map();
@@ -22,7 +22,7 @@ export class Ledger {
   done = new Map();
   /** How often a call failed, by code. @type {Map<string, number>} */
   failed = new Map();
-  /** What must never be, as writers or whoever watches them saw it. @type {string[]} */
+  /** Violations reported by writers or observers. @type {string[]} */
   wrong = [];
 
   /** How many entries were tried and neither acknowledged nor given up in an orderly way. */
@@ -49,7 +49,7 @@ export class Ledger {
   }
 
   /**
-   * Compares a store with what its writers were told, and with itself.
+   * Compares a store with the acknowledgements of its writers, and checks its consistency.
    * @param {string} address
    * @returns {Promise<LedgerReport>}
    */

@@ -19,8 +19,7 @@ const progressEveryMs = 5_000;
  */
 
 /**
- * Lets several processes write to a store while harm is done to them or to it, and then holds what is there against
- * what they were told.
+ * Lets several processes write to a store during faults, and then compares its contents with the acknowledgements.
  * @param {import("./trials.mjs").Trial} trial
  * @param {object} limits
  * @param {number} limits.durationMs

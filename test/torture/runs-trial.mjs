@@ -17,26 +17,26 @@ const rounds = 3;
 const progressEveryMs = 5_000;
 const settleMsMax = 120_000;
 const cancelledShare = 0.1;
-/** How often someone is killed who has not got anywhere yet. */
+/** How often a process without progress is killed. */
 const earlyShare = 0.25;
 
 /** Where runs can be tried: the stores that several processes share. @type {readonly string[]} */
 export const runStores = ["jsonl", "sqlite", "postgres", "redis"];
 
 /**
- * What became of a trial.
+ * The result of a trial.
  * @typedef {object} Outcome
  * @property {number} kills
  * @property {number} runs
  * @property {number} effects calls that did something
- * @property {number} givenUp runs that were killed five times in a row before they got anywhere
- * @property {number} interrupted calls of which nobody knows whether they did
+ * @property {number} givenUp runs that were killed five times in a row without progress
+ * @property {number} interrupted calls whose effect is unknown
  * @property {readonly string[]} violations
  */
 
 /**
- * Lets processes go on with runs that ask before they pay, kills them at random moments, answers what they ask, and then
- * looks whether every run came to its end and nothing was done twice.
+ * Lets processes execute runs that need approval before they pay, kills them at random moments, answers their
+ * questions, and then checks that every run ended and no effect was repeated.
  * @param {string} store
  * @param {object} limits
  * @param {number} limits.durationMs
@@ -91,7 +91,7 @@ export async function runRunsTrial(store, { durationMs, killsMax = Number.MAX_SA
   }
 }
 
-/** Those who ask for runs, answer what they ask, and stop some. */
+/** Users who request runs, answer their questions, and cancel some. */
 class People {
   /** @type {{ sessionId: string, runId: string }[]} */
   runs = [];
@@ -108,7 +108,7 @@ class People {
 
   /** @param {string} address */
   static async open(address) {
-    // What it stands on may only just have been built.
+    // Its server may only just have been built.
     const { SessionManager } = await import("skein");
     const store = await openAt(address);
     const manager = new SessionManager({ store });
@@ -135,7 +135,7 @@ class People {
       for (const { question } of questions) {
         const yes = () => this.#manager.approve(sessionId, question);
         const no = () => this.#manager.deny(sessionId, question);
-        // Now and then two people answer at once, and one of them is first.
+        // Now and then two users answer at the same time, and one of them is first.
         await Promise.allSettled((Math.random() < 0.5 ? [yes, no] : [yes]).map((answer) => answer()));
       }
     }
@@ -162,7 +162,7 @@ class People {
   }
 }
 
-/** Processes that go on with runs, and that may be killed. */
+/** Processes that execute runs, and that may be killed. */
 class WorkerCrew {
   /** @type {string[]} */
   wrong = [];

@@ -12,11 +12,11 @@ import { redisMissing, startRedis } from "../../scripts/redis.mjs";
 /** @typedef {import("../../scripts/test-server.mjs").TestServer} TestServer */
 
 /**
- * A store that a trial goes on in.
+ * The store of a trial.
  * @typedef {object} Place
  * @property {string} address
- * @property {(crew: Crew) => Promise<boolean>} strike does harm once; false when there was nothing to harm
- * @property {() => readonly string[]} [problems] what the store's own engine finds wrong in the end
+ * @property {(crew: Crew) => Promise<boolean>} strike injects a fault; false if there was no target
+ * @property {() => readonly string[]} [problems] what the store's own engine reports as damaged in the end
  * @property {() => Promise<void>} close
  */
 
@@ -178,7 +178,7 @@ function endClient({ url }) {
 }
 
 /**
- * Ends the server, a different way each time, starts it again after a moment, and waits until everybody has gone on.
+ * Ends the server, a different way each time, restarts it after a moment, and waits until all writers have continued.
  * @param {TestServer} server
  * @param {readonly (NodeJS.Signals | null)[]} ways null for an orderly end
  * @returns {Place["strike"]}

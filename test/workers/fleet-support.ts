@@ -17,20 +17,20 @@ export interface Fleet {
   readonly manager: SessionManager;
   readonly queue: RunQueue;
   readonly queueUrl: string;
-  /** Starts a worker in a process of its own; resolves when it listens. */
+  /** Starts a worker in a separate process; resolves when it listens. */
   startWorker(options?: { readonly leaseMs?: number; readonly sweepMs?: number }): Promise<Running>;
-  /** A new session of a user, with a run that is asked for and notified about. */
+  /** A new session of a user, with a requested run and its notification. */
   ask(input: string, userId?: string): Promise<{ readonly sessionId: string; readonly runId: string }>;
-  /** What the calls of runs have done: run and round. */
+  /** The executed calls of runs: run and round. */
   effects(): Promise<string[]>;
 }
 
 const SAYS_MS_MAX = 180_000;
 
-/** Where the queue and the sessions of a fleet are: on Redis and in a file, or both on PostgreSQL. */
+/** The location of a fleet's queue and sessions: on Redis and in a file, or both on PostgreSQL. */
 export const places = ["redis", "postgres"] as const;
 
-/** A fleet that nobody else is in: sessions, queue and files of its own. */
+/** A fleet with separate sessions, queue and files. */
 export async function openFleet(place: (typeof places)[number]): Promise<Fleet> {
   const directory = await mkdtemp(join(tmpdir(), "skein-fleet-"));
   const effects = join(directory, "effects");
@@ -80,7 +80,7 @@ export async function says(program: Running, pattern: RegExp, after = 0): Promis
       .find((text) => pattern.test(text));
   let over = false;
   const late = new Promise((resolve) => void setTimeout(resolve, SAYS_MS_MAX).unref());
-  // What it said at last may come after its end.
+  // Its last output may arrive after its end.
   const end = Promise.race([program.ended, late]).then(() => {
     over = true;
   });

@@ -1,5 +1,5 @@
-// Opens stores and asks them what it is told to, one thing after the other. It is talked to over the channel to its parent:
-// { method, args } is answered with { value }, { refused: <code> } or { failed: <what went wrong> }.
+// Opens stores and calls their methods in order. Requests come over the channel to its parent: { method, args } is
+// answered with { value }, { refused: <code> } or { failed: <error> }.
 import { checkHeadIsFold } from "skein/testing";
 import { openAt } from "./open-at.mjs";
 
@@ -11,7 +11,7 @@ let store = null;
 /** The leases that were taken here, by session. @type {Map<string, import("skein/store").Lease>} */
 const leases = new Map();
 
-/** What is more than a call of the store's method of that name. @type {Record<string, (...args: any[]) => Promise<unknown>>} */
+/** Requests other than calls of the store's methods. @type {Record<string, (...args: any[]) => Promise<unknown>>} */
 const methods = {
   async open(address) {
     await store?.close();

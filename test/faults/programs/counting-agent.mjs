@@ -2,18 +2,18 @@ import { appendFileSync } from "node:fs";
 import { setTimeout as wait } from "node:timers/promises";
 import { createAgent, defineTool } from "skein";
 
-/** What it says beside its calls, and at the end. No letter comes twice in a text, so that a piece told twice shows. */
+/** Its texts besides calls, and at the end. No letter occurs twice in a text, so that a repeated part is visible. */
 const working = "working";
 const done = "done";
 
 /**
- * An agent that in each round looks, notes and pays, which it asks for, and then is done. It is told "go" and the run's id.
- * Each call that has an effect leaves a line in a file: run, round and tool. Calls are named alike in all rounds.
+ * An agent that in each round looks, notes and pays (with approval), and then stops. Its input is "go" and the run's
+ * id. Each call with an effect writes a line to a file: run, round and tool. Call ids repeat in all rounds.
  * @param {object} init
  * @param {string} init.effects the file
  * @param {number} init.rounds
  * @param {number} [init.pauseMs] how long each step takes at most
- * @param {(runId: string) => void} [init.at] told of every step, before it is taken
+ * @param {(runId: string) => void} [init.at] called before every step
  */
 export function countingAgent({ effects, rounds, pauseMs = 10, at = () => {} }) {
   const step = () => wait(Math.random() * pauseMs);

@@ -1,6 +1,5 @@
-// Makes sessions of one user all at once, at most as many as each line says that it reads, and prints the ids of those
-// that it was let make.
-// node create.mjs <address> <tag> <sessions>
+// Creates sessions of one user concurrently, at most as many as each input line says, and prints the ids of those that
+// were accepted. node create.mjs <address> <tag> <sessions>
 import { createInterface } from "node:readline";
 import { createHeader } from "skein";
 import { openAt } from "./open-at.mjs";

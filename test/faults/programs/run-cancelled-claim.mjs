@@ -1,4 +1,4 @@
-// Claims the run of a session and stops right before its start is written, until it is told to go on.
+// Claims the run of a session and stops right before its start is written, until it gets a line.
 import { createInterface } from "node:readline";
 import { createAgent, openStore, SessionManager } from "skein";
 import { scripted } from "skein/offline";

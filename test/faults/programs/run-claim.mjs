@@ -1,5 +1,5 @@
-// Resumes a run when it is told to, and says how that ended. Each call that runs leaves a line in a file.
-// node run-claim.mjs <file|jsonl|sqlite> <path> <start | session id> <file of effects>
+// Resumes a run when it gets a line, and prints how it ended. Each executed call writes a line to a file. node
+// run-claim.mjs <file|jsonl|sqlite> <path> <start | session id> <file of effects>
 import { appendFileSync, writeSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { resumeSession, runSessionLoop, Session } from "skein";
@@ -45,12 +45,12 @@ if (sessionId === "start") {
   await run;
 }
 
-/** How one try to go on with the run ends. */
+/** The result of one attempt to continue the run. */
 async function goOn() {
   try {
     const { user, agent } = await resumeSession(store === null ? path : { store, sessionId });
     print("found");
-    // All go on at the next line, so that nobody has gone on before the others have looked.
+    // All continue at the next line, so that none continues before the others have looked.
     await lines.next();
     await runSessionLoop(user, agent, { model: scripted(["Done."]), tools, persist });
     return "ran";

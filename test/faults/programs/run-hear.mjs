@@ -1,5 +1,5 @@
-// Runs or resumes a session of a store, prints what happens, and ends. Calls that run leave a line too.
-// node run-hear.mjs <path of the database> <start | session id> <milliseconds until it parks, or never>
+// Runs or resumes a session of a store, prints its events, and ends. Executed calls print a line too. node run-hear.mjs
+// <path of the database> <start | session id> <milliseconds until it parks, or never>
 import { writeSync } from "node:fs";
 import { resumeSession, runSessionLoop, Session } from "skein";
 import { scripted } from "skein/offline";

@@ -1,5 +1,5 @@
-// Runs agents whose call needs approval, with nobody there to answer, and prints what their callers get.
-// node run-waiting.mjs <path of a database>
+// Runs agents whose call needs approval, without anyone to answer, and prints what their callers get. node
+// run-waiting.mjs <path of a database>
 import { writeSync } from "node:fs";
 import { createAgent, defineTool, SessionManager } from "skein";
 import { scripted } from "skein/offline";

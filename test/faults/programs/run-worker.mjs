@@ -1,6 +1,6 @@
-// Goes on with every run of a store that waits for someone, until it is killed or its standard input ends.
-// node run-worker.mjs <address> <file of effects> <rounds>
-// Prints "begin <run>", "row <run>", "end <run> <status>" and, for what must never be, "wrong <sentence>".
+// Continues every due run of a store, until it is killed or its standard input ends. node run-worker.mjs <address>
+// <file of effects> <rounds> Prints "begin <run>", "row <run>", "end <run> <status>" and, for a violated promise,
+// "wrong <sentence>".
 import { writeSync } from "node:fs";
 import { setTimeout as wait } from "node:timers/promises";
 import { SessionManager } from "skein";

@@ -1,5 +1,5 @@
-// Uses local sandboxes as a user without rights, and prints what became of them as one line of JSON.
-// SKEIN_HOME=<directory that anyone may write to> node sandbox-as-nobody.mjs
+// Uses local sandboxes as a user without rights, and prints the results as one line of JSON. SKEIN_HOME=<directory that
+// anyone may write to> node sandbox-as-nobody.mjs
 import { chmodSync, existsSync } from "node:fs";
 import { join } from "node:path";
 import { localBackend } from "skein/sandbox";

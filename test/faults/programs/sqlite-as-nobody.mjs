@@ -1,5 +1,5 @@
-// Opens a database as a user without rights and tries every kind of write; prints what happened as one line of JSON.
-// node sqlite-as-nobody.mjs <path>
+// Opens a database as a user without rights and tries every kind of write; prints the results as one line of JSON. node
+// sqlite-as-nobody.mjs <path>
 import { createHeader } from "skein";
 import { openSqliteStore } from "skein/sqlite";
 

@@ -19,7 +19,7 @@ for (let i = 0; i < 100_000 && failure === null; i++) {
     failure = /** @type {{ code?: string }} */ (error);
   }
 }
-// The store goes on reading, listing and searching, and refuses in the same way again.
+// The store still reads, lists and searches, and refuses in the same way again.
 const again = await store.append(session, [{ type: "custom", customType: "t", data: "y".repeat(100_000) }]).then(
   () => "done",
   (error) => error.code,

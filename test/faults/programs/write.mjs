@@ -1,8 +1,7 @@
-// Appends to sessions, making them if need be, until it has done so many or its standard input ends. It says what it
-// tries and what became of it; after a failure it tries the same again.
-// node write.mjs <address> <sessions> <tag> <appends> <appends in flight>
-// Prints "try <session> <ids>", "done <session> <seq of the first> <ids>", "failed <code>" and, for what must never be,
-// "wrong <sentence>".
+// Appends to sessions, creating them if necessary, until it has made the given number of appends or its standard input
+// ends. It prints each attempt and its result; after a failure it retries. node write.mjs <address> <sessions> <tag>
+// <appends> <appends in flight> Prints "try <session> <ids>", "done <session> <seq of the first> <ids>", "failed
+// <code>" and, for a violated promise, "wrong <sentence>".
 import { writeSync } from "node:fs";
 import { setImmediate as turn, setTimeout as wait } from "node:timers/promises";
 import { createHeader } from "skein";
@@ -44,19 +43,19 @@ async function writeLane(lane) {
     // Every fifth append has three entries, and changes what a listing filters by.
     const drafts = i % 5 === 4 ? threeOf(`${lane}-${i}`, i) : [messageOf(`${lane}-${i}`)];
     const ids = drafts.map(({ id }) => id).join(" ");
-    // Said at once, so that what was printed before a kill is what had happened before it.
+    // Printed synchronously, so that the output before a kill is complete.
     say(`try ${session} ${ids}`);
     const { entries } = await untilAnswered(() => store.append(session, drafts));
     const seq = entries[0]?.seq ?? -1;
     say(`done ${session} ${seq} ${ids}`);
     if (i % readEvery === 0) await readBack(session, drafts[0]?.id ?? "", seq);
-    // A store that answers at once would leave no moment in which to hear that it is enough.
+    // With a synchronous store, there would be no moment in which to receive the end of the input.
     await turn();
   }
 }
 
 /**
- * What was acknowledged is there for whoever asks, from that moment on.
+ * An acknowledged entry is visible to every reader from that moment on.
  * @param {string} session
  * @param {string} id
  * @param {number} seq

@@ -29,7 +29,7 @@ function refusedBytes(name: string, bytes: () => Uint8Array, status: number | nu
   };
 }
 
-/** A file that is taken, but not for what it says of itself. */
+/** A file that is accepted, but whose claims about itself are not. */
 function disbelieved(name: string, lies: (canary: Attacker["canary"]) => object, check: Expect): Row {
   return {
     name,

@@ -4,7 +4,7 @@ import { type Attack, type Attacker, at, attacks, must } from "../attack.ts";
 
 type Row = Omit<Attack, "kind">;
 
-/** A request that says in some way who it comes from, and must not be believed. */
+/** A request that claims an identity in some way, which must not be believed. */
 function claims(
   name: string,
   headers: (attacker: Attacker) => readonly string[],
@@ -50,7 +50,7 @@ export const tokens: readonly Attack[] = attacks(
   claims("has a token in a header of its own", () => [`X-Api-Key: ${CANARY}`, `X-Authorization: Bearer ${CANARY}`]),
 );
 
-/** Every route that names something, with what is someone else's. */
+/** Every route with a parameter, with ids of another user's data. */
 const OTHERS: readonly (readonly [method: string, path: (canary: Attacker["canary"]) => string, body?: object])[] = [
   ...[
     "",

@@ -1,4 +1,4 @@
-// Asks a server for its health every 100 ms, on a connection of its own, in a thread that nothing else keeps busy.
+// Checks a server's health every 100 ms on a separate connection, in a thread that does nothing else.
 import { readFileSync } from "node:fs";
 import { Agent, get } from "node:http";
 import { parentPort, workerData } from "node:worker_threads";
@@ -27,7 +27,7 @@ parentPort?.on("message", async (word) => {
   failures = [];
 });
 
-/** How long the server has waited for a core that ran something else, where the system tells. */
+/** How long the server has waited for a CPU core that ran something else, if the system reports it. */
 function waitedMs() {
   try {
     const [, waitedNs] = readFileSync(`/proc/${workerData.pid}/schedstat`, "utf8").split(" ");

@@ -1,6 +1,6 @@
-// Serves sessions of several users on SQLite, as `skein serve` would: with a token file, an isolated directory for each user,
-// and an agent whose writes and commands ask first. Tells its log.
-// node serve-hostile.mjs <directory> <limits of time as JSON>; the directory has a file `tokens`, and gets the rest.
+// Serves sessions of several users on SQLite, as `skein serve` would: with a token file, an isolated directory for each
+// user, and an agent whose writes and commands need approval. Prints its log. node serve-hostile.mjs <directory>
+// <limits of time as JSON>; the directory has a file `tokens`, and gets the rest.
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { createAgent, SessionManager } from "skein";
@@ -20,7 +20,7 @@ await writeFile(join(studioDirectory, "index.html"), "<!doctype html><title>The 
 const FIXTURES = { maxSessionsPerUser: 40, maxTurnsPerSession: 3000 };
 
 /**
- * Does what it is told: `call <tool> <arguments>` calls a tool, `wait` waits until it is stopped, anything else is heard.
+ * Obeys its input: `call <tool> <arguments>` calls a tool, `wait` waits until it is stopped, anything else is repeated.
  * @type {import("skein/offline").ScriptedReply}
  */
 const reply = ({ messages }, { signal }) => {

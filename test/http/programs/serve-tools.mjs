@@ -1,5 +1,5 @@
-// Serves one agent on a memory store that makes the calls it is told to, all in one round, in a workspace that is given.
-// node serve-tools.mjs <workspace>; an input is a JSON list of `{ name, arguments }`.
+// Serves one agent on a memory store that makes the given calls, all in one round, in the given workspace. node
+// serve-tools.mjs <workspace>; an input is a JSON list of `{ name, arguments }`.
 import { createAgent, SessionManager } from "skein";
 import { createServer } from "skein/http";
 import { openMemoryStore } from "skein/memory";

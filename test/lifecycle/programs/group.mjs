@@ -1,5 +1,5 @@
-// Lets a group of three work in a session, and prints the name of each agent that is asked.
-// node group.mjs <jsonl or sqlite> <directory> <run or resume> <seconds that the clock is ahead> <who hangs, or nobody>
+// Runs a group of three in a session, and prints the name of each agent that is asked. node group.mjs <jsonl or sqlite>
+// <directory> <run or resume> <seconds that the clock is ahead> <who hangs, or nobody>
 import { writeSync } from "node:fs";
 import { join } from "node:path";
 import { SessionManager } from "skein";

@@ -1,4 +1,4 @@
-// Does one thing with the runs of session "s", as a process of its own: runs.mjs <directory> <what> [<argument>].
+// Does one thing with the runs of session "s" in a separate process: runs.mjs <directory> <what> [<argument>].
 import { once } from "node:events";
 import { join } from "node:path";
 import { createAgent, defineTool, SessionManager } from "skein";

@@ -1,5 +1,5 @@
-// Sweeps a store as soon as a line comes in, and prints what it expired, what it consolidated, and how many it counted.
-// node sweep.mjs <jsonl or sqlite> <directory>
+// Sweeps a store as soon as a line comes in, and prints the expired and the consolidated sessions, and its count. node
+// sweep.mjs <jsonl or sqlite> <directory>
 import { once } from "node:events";
 import { join } from "node:path";
 import { SessionManager } from "skein";

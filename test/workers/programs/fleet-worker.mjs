@@ -1,6 +1,6 @@
-// A worker in a process of its own, until SIGTERM. Each call of `note` leaves a line in a file: run and round.
-// node fleet-worker.mjs <store> <queue> <file of effects> <leaseMs> <sweepMs>
-// Prints "ready", "round <run> <round>" and "closed".
+// A worker in a separate process, until SIGTERM. Each call of `note` writes a line to a file: run and round. node
+// fleet-worker.mjs <store> <queue> <file of effects> <leaseMs> <sweepMs> Prints "ready", "round <run> <round>" and
+// "closed".
 import { appendFileSync, closeSync, openSync, writeSync } from "node:fs";
 import { setTimeout as wait } from "node:timers/promises";
 import { createAgent, defineTool, openStore, SessionManager } from "skein";
@@ -10,9 +10,9 @@ const [storeUrl = "", queueUrl = "", effects = "", leaseMs = "2000", sweepMs = "
 const print = (/** @type {string} */ line) => writeSync(1, `${line}\n`);
 
 /**
- * Does what the input says: `rounds=3 ms=50` notes in so many rounds, each of which takes so long; `talk=20 ms=10` says so
- * many pieces; `pay` asks first. With `call=60000` a call takes so long; with `hold=8` whoever is the first to have said so many
- * pieces says no more.
+ * Obeys its input: `rounds=3 ms=50` calls `note` in three rounds of 50 ms each; `talk=20 ms=10` streams 20 deltas;
+ * `pay` needs approval. With `call=60000` a call takes that long; with `hold=8` the first worker to stream 8 deltas
+ * stops there.
  * @type {import("skein").Model}
  */
 const model = {

@@ -1,7 +1,7 @@
-// Listens at a queue, in a process of its own, and says every 100 ms that its event loop turns, with the processor time that
-// it has used so far in milliseconds. With "notifies", it notifies itself all the time. "close" on standard input closes the queue.
-// node listen.mjs <queue> <runner> [notifies]
-// Prints "ready", "beat <ms>", "heard <session>", "topic <text>" and "closed <ms that it took>".
+// Listens at a queue in a separate process, and prints every 100 ms that its event loop turns, with the processor time
+// used so far in milliseconds. With "notifies", it notifies itself all the time. "close" on standard input closes the
+// queue. node listen.mjs <queue> <runner> [notifies] Prints "ready", "beat <ms>", "heard <session>", "topic <text>" and
+// "closed <ms>".
 import { writeSync } from "node:fs";
 import { bullmqQueue } from "skein/workers";
 
@@ -20,7 +20,7 @@ await queue.listen(
   { concurrency: 4, leaseMs: 2000 },
 );
 await queue.subscribe(`${runner}.topic`, (data) => print(`topic ${Buffer.from(data)}`));
-// Whoever has just had a job asks for the next one, and does not wait to be told of it.
+// After a job, a worker asks for the next one without waiting for a notification.
 let notified = 0;
 const notify = () => void queue.notify(`busy-${++notified % 50}`, { runner }).catch(() => {});
 const notifying = notifies === "" ? undefined : setInterval(notify, 5);
