@@ -1,5 +1,6 @@
 import { checkKeys, checkOptionsOf, invalidOption, isObject, type KeysOf } from "../session/check-arguments.ts";
 import { shouldCompact } from "../session/context/compaction.ts";
+import { checkAsk } from "./context/compact.ts";
 import { SessionError, show } from "../session/errors.ts";
 import { checkName, isName } from "../session/id.ts";
 import { checkCount } from "../stores/complete/valid-arguments.ts";
@@ -54,6 +55,7 @@ export function checkLoopOptions(options: LoopOptions): OfferedTools {
     checkKeys(compaction, COMPACTION_KEYS, "compaction");
     // Called with an empty context only to validate the settings.
     shouldCompact(0, 0, compaction.settings);
+    checkAsk(compaction.ask, "compaction");
   }
   checkEdits(options.edits);
   checkContext(options.context);
@@ -157,7 +159,13 @@ export function checkPark(park: LoopOptions["park"]): void {
   if (park.expireMs !== undefined) checkCount(park.expireMs, "park.expireMs", 1, PARK_EXPIRE_MS_MAX);
 }
 
-const COMPACTION_KEYS: KeysOf<LoopCompaction> = { settings: true, model: true, instructions: true, hooks: true };
+const COMPACTION_KEYS: KeysOf<LoopCompaction> = {
+  settings: true,
+  model: true,
+  instructions: true,
+  ask: true,
+  hooks: true,
+};
 const BUDGET_KEYS: KeysOf<Budget> = { totalTokens: true, cost: true, over: true };
 const RETRY_KEYS: KeysOf<RetryOptions> = { attempts: true, baseDelayMs: true, delayMaxMs: true };
 

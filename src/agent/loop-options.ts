@@ -41,6 +41,8 @@ export interface LoopCompaction {
   /** The model that writes the summaries (default: the run's own). */
   readonly model?: Model;
   readonly instructions?: string;
+  /** How the model is asked for a summary; see `ask` of `CompactOptions`. */
+  readonly ask?: "quoted";
   readonly hooks?: SessionHooks | readonly SessionHooks[];
 }
 

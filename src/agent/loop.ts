@@ -6,7 +6,7 @@ import type { Session } from "../session/value/session.ts";
 import type { BudgetWatch } from "./budget-watch.ts";
 import { askModel, parametersOf } from "./model/ask-model.ts";
 import type { PartialReply } from "./model/collect-reply.ts";
-import type { ContextRoom } from "./context/context-room.ts";
+import type { ContextRoom, NextRequest } from "./context/context-room.ts";
 import { type ContextTransform, questionOf, transformContext } from "./context/context-transform.ts";
 import type { LoopContext } from "./context/loop-context.ts";
 import type { ResultShortener } from "./context/result-shortener.ts";
@@ -47,6 +47,10 @@ export class Loop {
   /** Whether the run has sent a request or answered a call. */
   #begun = false;
   #partial: PartialReply | null = null;
+  /** When the run received its last answer; null before the first. */
+  #answeredAt: number | null = null;
+  /** How many times earlier messages had been changed by then. */
+  #changesAnswered = 0;
   /** The structured output that the run must produce, if one was requested. */
   readonly #output: RunOutput | null;
   #given: GivenOutput | null = null;
@@ -133,10 +137,12 @@ export class Loop {
       await shortening;
       await this.#takeEdits();
     }
-    const making = this.#parts.room.makeBefore();
+    const making = this.#parts.room.makeBefore(this.#next);
     if (making !== null) await making;
     const message = await this.#ask();
     this.#parts.shortener.answered();
+    this.#answeredAt = Date.now();
+    this.#changesAnswered = this.#parts.context.changes;
     checkWhole(message, this.#parts.options.model);
     this.#partial = null;
     const calls = callsOf(message);
@@ -175,6 +181,21 @@ export class Loop {
       await this.#parts.room.makeAfter(error);
       return this.#complete();
     });
+  }
+
+  /** The next request, for a summary that is asked for with it. */
+  get #next(): NextRequest {
+    return {
+      answeredAt: this.#answeredAt,
+      request: () => {
+        const { context } = this.#parts;
+        // A transform prepares the messages for an answer, not for a summary.
+        if (context.changes !== this.#changesAnswered || transformsOf(this.#parts).length > 0) return null;
+        const request = this.#request(context.messages());
+        const isFree = [undefined, "auto", "none"].includes(request.toolChoice as string | undefined);
+        return isFree && this.#output === null ? request : null;
+      },
+    };
   }
 
   #complete(): Promise<AssistantMessage> {

@@ -1,13 +1,16 @@
-import { checkOptionsOf, type KeysOf } from "../../session/check-arguments.ts";
+import { checkArgument, checkOptionsOf, type KeysOf } from "../../session/check-arguments.ts";
 import { type CompactionPlan, type CompactionSettings, prepareCompaction } from "../../session/context/compaction.ts";
 import type { Entry } from "../../session/log/entry.ts";
 import { SessionError } from "../../session/errors.ts";
 import type { SessionHooks } from "../../session/context/hooks.ts";
 import { addCost, addUsage } from "../../session/usage.ts";
 import { checkIsTree, type SessionTree } from "../../tree/session-tree.ts";
-import { checkIsModel, type Model } from "../model/model.ts";
-import { type Summary, spendingOf, summarize } from "./summarize.ts";
-import { tellsAnything } from "./summary-prompt.ts";
+import { acceptable, messagesOf } from "../../session/context/context.ts";
+import { ModelError } from "../model/model-error.ts";
+import { checkIsModel, type Model, type ModelRequest } from "../model/model.ts";
+import { loggedRequest } from "./logged-request.ts";
+import { type Spending, type Summary, spendingOf, summarize, summarizeCached } from "./summarize.ts";
+import { summaryQuestion, tellsAnything } from "./summary-prompt.ts";
 import { countAhead } from "./tokenizer.ts";
 
 /** Options of a compaction. */
@@ -17,6 +20,12 @@ export interface CompactOptions {
   /** What the summary should pay particular attention to. */
   readonly instructions?: string;
   readonly signal?: AbortSignal;
+  /**
+   * How the model is asked. By default, with the request that the next turn would send and one more message, if the provider has
+   * that cached: the model gave the last answer less than five minutes ago and used a cache, and the log has all that the request
+   * contains. In other cases, and with `"quoted"`, with the conversation as quoted text.
+   */
+  readonly ask?: "quoted";
   /** Handlers that run after the tree's own. */
   readonly hooks?: SessionHooks | readonly SessionHooks[];
 }
@@ -26,6 +35,7 @@ const COMPACT_KEYS: KeysOf<CompactOptions> = {
   settings: true,
   instructions: true,
   signal: true,
+  ask: true,
   hooks: true,
 };
 
@@ -40,13 +50,18 @@ export async function compact(tree: SessionTree, options: CompactOptions): Promi
   checkIsTree(tree, "compact");
   checkOptionsOf(options, COMPACT_KEYS, "compact");
   checkIsModel(options.model, "compact");
+  checkAsk(options.ask, "compact");
   const hooks = options.hooks === undefined ? tree.hooks : tree.hooks.with([options.hooks].flat());
   const path = await tree.contextEntries();
   const tokenizer = await countAhead(path, options.settings?.tokenizer);
   const plan = prepareCompaction(path, { ...options.settings, tokenizer, undone: tree.head.undone });
   if (plan === null) return null;
   const given = await hooks.before("beforeCompact", { sessionId: tree.id, plan });
-  const summary = given === null ? await summarizePlan(plan, options) : givenSummary(given.summary);
+  const asking = {
+    ...options,
+    cached: options.ask === "quoted" ? null : await loggedRequest(tree, path, options.model),
+  };
+  const summary = given === null ? await summarizePlan(plan, asking) : givenSummary(given.summary);
   options.signal?.throwIfAborted();
   const entry = await tree.appendIf(
     {
@@ -71,14 +86,42 @@ export async function compact(tree: SessionTree, options: CompactOptions): Promi
   return entry;
 }
 
+/** @throws {SessionError} `INVALID_OPTION` for another way to ask for a summary than the quoted one. */
+export function checkAsk(ask: unknown, call: string): void {
+  checkArgument(ask === undefined || ask === "quoted", ask, call, '"quoted" or nothing in ask');
+}
+
 /** The summary that a handler supplied. @throws {SessionError} `SUMMARY_FAILED` for an empty one. */
 export function givenSummary(text: string): Summary {
   if (typeof text === "string" && text.trim() !== "") return { text };
   throw new SessionError("SUMMARY_FAILED", "A beforeCompact handler gave an empty summary; nothing was changed.");
 }
 
-/** Asks a model for the summary of the entries that a plan drops. */
-export async function summarizePlan(
+/** How to ask for the summary of a plan. */
+export interface SummaryAsking extends Pick<CompactOptions, "model" | "instructions" | "signal"> {
+  /** The request that the provider has cached; null to ask with the conversation as quoted text. */
+  readonly cached: ModelRequest | null;
+}
+
+/** Asks a model for the summary of the part that a plan drops. */
+export async function summarizePlan(plan: CompactionPlan, asking: SummaryAsking): Promise<Summary> {
+  const { model, instructions, signal, cached } = asking;
+  if (cached === null) return summarizeQuoted(plan, asking);
+  const kept = acceptable(plan.keep.flatMap(messagesOf)).length;
+  const first = await summarizeCached(model, cached, summaryQuestion(kept, instructions), signal).catch(
+    (error: unknown) => {
+      // The provider counts differently than we do; the quoted form is shorter.
+      if (error instanceof ModelError && error.kind === "context_overflow") return NOTHING;
+      throw error;
+    },
+  );
+  if (first.text !== null) return { ...first, text: first.text };
+  return withSpending(await summarizeQuoted(plan, asking), first);
+}
+
+const NOTHING: Spending & { readonly text: null } = { text: null };
+
+async function summarizeQuoted(
   plan: CompactionPlan,
   { model, instructions, signal }: Pick<CompactOptions, "model" | "instructions" | "signal">,
 ): Promise<Summary> {
@@ -97,11 +140,20 @@ export async function summarizePlan(
     const prefix = await summarize(model, { kind: "turn", entries: plan.turnPrefix, ...wishes }, signal);
     parts.push({ ...prefix, text: `## The turn under way\n${prefix.text}` });
   }
-  return parts.reduce((whole, part) => ({
-    text: `${whole.text}\n\n${part.text}`,
+  return parts.reduce((whole, part) =>
+    withSpending({ text: `${whole.text}\n\n${part.text}`, ...spendingOf(whole) }, part),
+  );
+}
+
+/** A summary that has also cost what another request did. */
+function withSpending(summary: Summary, other: Spending): Summary {
+  return {
+    text: summary.text,
     ...spendingOf({
-      ...(whole.usage === undefined ? part : { usage: addUsage(whole.usage, part.usage) }),
-      ...(whole.cost === undefined && part.cost === undefined ? {} : { cost: addCost(whole.cost ?? 0, part.cost) }),
+      ...(summary.usage === undefined ? other : { usage: addUsage(summary.usage, other.usage) }),
+      ...(summary.cost === undefined && other.cost === undefined
+        ? {}
+        : { cost: addCost(summary.cost ?? 0, other.cost) }),
     }),
-  }));
+  };
 }

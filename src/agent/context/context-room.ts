@@ -2,10 +2,12 @@ import { copyJson, type JsonValue } from "../../internal/json.ts";
 import type { CompactionPlan, CompactionSettings } from "../../session/context/compaction.ts";
 import { SessionError } from "../../session/errors.ts";
 import type { HookRunner } from "../../session/context/hooks.ts";
+import { isCached } from "./cache-warmth.ts";
 import { givenSummary, summarizePlan } from "./compact.ts";
 import { describeThrown } from "../describe-thrown.ts";
 import type { LoopContext } from "./loop-context.ts";
 import type { LoopOptions } from "../loop-options.ts";
+import type { ModelRequest } from "../model/model.ts";
 import { ModelError } from "../model/model-error.ts";
 import { withRetries } from "../model/retry.ts";
 import type { RunLog } from "../persist/run-log.ts";
@@ -29,6 +31,22 @@ interface Replacement {
   readonly details: JsonValue;
 }
 
+/** What a run would send next. */
+export interface NextRequest {
+  /** When the run got its last answer, in milliseconds; null if it has none yet. */
+  readonly answeredAt: number | null;
+  /** The request; null if it does not begin like the last one, or its answer has to be something else than a text. */
+  request(): ModelRequest | null;
+}
+
+interface FullWindow {
+  readonly window: number;
+  readonly settings: Partial<CompactionSettings>;
+}
+
+/** About how many tokens a summary and the question for it take. */
+const SUMMARY_TOKENS = 4_000;
+
 /** Makes room in the context of a run by replacing its older part with a summary. */
 export class ContextRoom {
   readonly #parts: RoomParts;
@@ -43,9 +61,9 @@ export class ContextRoom {
    * Compacts if the next answer might not fit; null if it fits. A failure is only reported, because the request may fit
    * all the same.
    */
-  makeBefore(): Promise<void> | null {
+  makeBefore(next: NextRequest): Promise<void> | null {
     const full = this.#fullWindow();
-    return full === null ? null : this.#make(full.window, full.settings);
+    return full === null ? null : this.#make(full, next);
   }
 
   /** Whether the next request needs a compaction first. */
@@ -53,7 +71,7 @@ export class ContextRoom {
     return this.#fullWindow() !== null;
   }
 
-  #fullWindow(): { readonly window: number; readonly settings: Partial<CompactionSettings> } | null {
+  #fullWindow(): FullWindow | null {
     const { options, context } = this.#parts;
     const { compaction } = options;
     const window = options.model?.contextWindow;
@@ -62,9 +80,9 @@ export class ContextRoom {
     return context.isFull(window, settings) && context.tokens >= this.#nextTryTokens ? { window, settings } : null;
   }
 
-  async #make(window: number, settings: Partial<CompactionSettings>): Promise<void> {
+  async #make({ window, settings }: FullWindow, next: NextRequest): Promise<void> {
     const { context, log } = this.#parts;
-    const made = await this.#summarize(settings).catch((error: unknown) => {
+    const made = await this.#summarize(settings, () => this.#cachedRequest(window, next)).catch((error: unknown) => {
       log.signal.throwIfAborted();
       process.emitWarning(`The context of run ${log.output.id} was not compacted: ${describeThrown(error)}`);
       return null;
@@ -85,7 +103,8 @@ export class ContextRoom {
     // The provider counts differently than we do: keep a third of the size that we considered small enough.
     const keepRecentTokens = Math.floor(Math.min(window, context.tokens) / 3);
     const settings = { ...options.compaction?.settings, keepRecentTokens };
-    const made = await this.#summarize(settings).catch((cause: unknown) => {
+    // What did not fit does not fit with one more message.
+    const made = await this.#summarize(settings, async () => null).catch((cause: unknown) => {
       log.signal.throwIfAborted();
       const { message, provider, status } = overflow;
       throw new ModelError("context_overflow", message, { provider, ...(status === null ? {} : { status }), cause });
@@ -95,7 +114,10 @@ export class ContextRoom {
   }
 
   /** Summarizes what a compaction would drop; null if there is nothing to drop, or if a handler cancels. */
-  async #summarize(settings: Partial<CompactionSettings>): Promise<Replacement | null> {
+  async #summarize(
+    settings: Partial<CompactionSettings>,
+    cachedRequest: () => Promise<ModelRequest | null>,
+  ): Promise<Replacement | null> {
     const { options, context, hooks, log, inside } = this.#parts;
     const { model: own, instructions } = options.compaction === false ? {} : (options.compaction ?? {});
     const model = own ?? options.model;
@@ -110,9 +132,23 @@ export class ContextRoom {
       return { plan, summary: givenSummary(given.summary), details: details as JsonValue };
     }
     const wishes = instructions === undefined ? {} : { instructions };
-    const write = (): Promise<Summary> => untilAborted(summarizePlan(plan, { model, signal, ...wishes }), signal);
+    const cached = model === options.model ? await cachedRequest() : null;
+    const write = (): Promise<Summary> =>
+      untilAborted(summarizePlan(plan, { model, signal, cached, ...wishes }), signal);
     const summary = await withRetries(write, options.retry ?? {}, signal, () => {});
     return { plan, summary, details: plan.details as unknown as JsonValue };
+  }
+
+  /** The next request, if the provider has its beginning in its cache, and one more message and the summary fit; else null. */
+  async #cachedRequest(window: number, next: NextRequest): Promise<ModelRequest | null> {
+    const { options, context, log } = this.#parts;
+    const { compaction, model } = options;
+    const isQuoted = compaction !== undefined && compaction !== false && compaction.ask === "quoted";
+    if (isQuoted || model === undefined || context.tokens + SUMMARY_TOKENS > window) return null;
+    const { answer } = context.answeredRows(0);
+    if (answer === null || answer.message.role !== "assistant") return null;
+    const answeredAt = next.answeredAt ?? Date.parse((await log.timeOf(answer.id)) ?? "");
+    return isCached(answer.message, answeredAt, model) ? next.request() : null;
   }
 
   async #replace({ plan, summary, details }: Replacement): Promise<void> {

@@ -26,6 +26,7 @@ export class LoopContext {
   /** The tokens up to the last answer with a count, plus an estimate for later rows; null until needed. */
   #tokens: number | null = null;
   readonly #firstCounted: number;
+  #changes = 0;
 
   constructor(instructions: readonly Message[], past: Transcript) {
     this.#instructions = instructions;
@@ -33,8 +34,14 @@ export class LoopContext {
     this.#past = this.#rowsOf(past);
   }
 
+  /** How many times earlier messages were changed. */
+  get changes(): number {
+    return this.#changes;
+  }
+
   /** Starts again with a transcript that was read anew after an edit. */
   reset(transcript: Transcript): void {
+    this.#changes += 1;
     this.#past = this.#rowsOf(transcript);
     this.#own = [];
     this.#tokens = this.#estimateTokens();
@@ -42,6 +49,7 @@ export class LoopContext {
 
   /** Replaces messages in requests only, by the ids of their rows. */
   replaceMessages(messages: ReadonlyMap<string, Message>): void {
+    this.#changes += 1;
     const replaced = (row: Row): Row => {
       const message = messages.get(row.id);
       return message === undefined ? row : rowOf({ id: row.id, message });

@@ -4,6 +4,7 @@ import { type Content, type Message, partsOf, textOf } from "../../session/messa
 import type { Row } from "../../session/value/transcript.ts";
 import type { LoopOptions } from "../loop-options.ts";
 import type { RunLog } from "../persist/run-log.ts";
+import { CACHE_LIFETIME_MS } from "./cache-warmth.ts";
 import type { LoopContext } from "./loop-context.ts";
 
 /** Which tool results a run shortens. */
@@ -16,9 +17,6 @@ export interface ShortenedResults {
 
 /** The default values of `ShortenedResults`. */
 const SHORTENED_DEFAULTS: Required<ShortenedResults> = { olderThan: 20, largerThan: 4_000 };
-
-/** How long a provider caches a prefix if the request does not ask for more. */
-const CACHE_LIFETIME_MS = 5 * 60_000;
 
 const REASON = "an old, large tool result";
 

@@ -1,14 +1,18 @@
 import { SessionError } from "../../session/errors.ts";
-import { textOf } from "../../session/message.ts";
+import { type Message, textOf } from "../../session/message.ts";
 import type { Usage } from "../../session/usage.ts";
-import type { Model } from "../model/model.ts";
+import type { Model, ModelReply, ModelRequest } from "../model/model.ts";
 import { type SummaryRequest, summaryMessages } from "./summary-prompt.ts";
 
-/** A summary with its usage and cost; both are empty if no model wrote it. */
-export interface Summary {
-  readonly text: string;
+/** What a request has cost, as far as it is known. */
+export interface Spending {
   readonly usage?: Usage;
   readonly cost?: number;
+}
+
+/** A summary and the cost of the request for it; one that was written without a model has no cost. */
+export interface Summary extends Spending {
+  readonly text: string;
 }
 
 /**
@@ -21,21 +25,41 @@ export async function summarize(
   request: SummaryRequest,
   signal: AbortSignal | undefined,
 ): Promise<Summary> {
-  const reply = await model.complete(
-    { messages: summaryMessages(request), toolChoice: "none" },
-    signal === undefined ? {} : { signal },
-  );
-  const name = `${model.provider}/${model.id}`;
-  if ((reply.toolCalls?.length ?? 0) > 0) throw failed(`${name} called a tool instead of writing a summary`);
-  if (reply.stopReason !== undefined && reply.stopReason !== "stop")
-    throw failed(`${name} stopped with "${reply.stopReason}" before the summary was whole`);
-  const text = textOf(reply.content).trim();
-  if (text === "") throw failed(`${name} wrote an empty summary`);
-  return { text, ...spendingOf(reply) };
+  const reply = await ask(model, { messages: summaryMessages(request), toolChoice: "none" }, signal);
+  const problem = problemOf(reply);
+  if (problem !== null) throw failed(`${model.provider}/${model.id} ${problem}`);
+  return { text: textOf(reply.content).trim(), ...spendingOf(reply) };
+}
+
+/**
+ * Asks for a summary with a request that the provider has cached, and one more message. The tools and the tool choice of the
+ * request stay, as they are part of what is cached, so that the model may call a tool instead: then `text` is null.
+ */
+export async function summarizeCached(
+  model: Model,
+  request: ModelRequest,
+  question: Message,
+  signal: AbortSignal | undefined,
+): Promise<Spending & { readonly text: string | null }> {
+  const { messages } = request;
+  const reply = await ask(model, { ...request, messages: [...messages, question] }, signal);
+  return { text: problemOf(reply) === null ? textOf(reply.content).trim() : null, ...spendingOf(reply) };
+}
+
+function ask(model: Model, request: ModelRequest, signal: AbortSignal | undefined): Promise<ModelReply> {
+  return model.complete(request, signal === undefined ? {} : { signal });
+}
+
+/** Why an answer is not a summary; null if it is one. */
+function problemOf({ toolCalls, stopReason, content }: ModelReply): string | null {
+  if ((toolCalls?.length ?? 0) > 0) return "called a tool instead of writing a summary";
+  if (stopReason !== undefined && stopReason !== "stop")
+    return `stopped with "${stopReason}" before the summary was whole`;
+  return textOf(content).trim() === "" ? "wrote an empty summary" : null;
 }
 
 /** The known parts of a usage and a cost. */
-export function spendingOf({ usage, cost }: { usage?: Usage; cost?: number }): { usage?: Usage; cost?: number } {
+export function spendingOf({ usage, cost }: Spending): Spending {
   return { ...(usage === undefined ? {} : { usage }), ...(cost === undefined ? {} : { cost }) };
 }
 

@@ -1,0 +1,57 @@
+import { defined } from "../../internal/defined.ts";
+import { acceptable, compactionMessage, contextPath, messagesOf } from "../../session/context/context.ts";
+import type { Entry } from "../../session/log/entry.ts";
+import { isImported } from "../../session/log/fold.ts";
+import { rootIdOf } from "../../session/log/header.ts";
+import { SHARED_FIELDS, type Setup } from "../../session/log/setup.ts";
+import type { SessionTree } from "../../tree/session-tree.ts";
+import { promptCacheKey } from "../model/cache-key.ts";
+import type { Model, ModelRequest } from "../model/model.ts";
+import { isCached } from "./cache-warmth.ts";
+
+/**
+ * The request that the next turn of a session would send, if the log has all of it and the provider has its beginning in its cache;
+ * else null. `path` is the part of the path that models see.
+ */
+export async function loggedRequest(
+  tree: SessionTree,
+  path: readonly Entry[],
+  model: Model,
+): Promise<ModelRequest | null> {
+  const last = path.findLastIndex(({ type }) => type === "message" || type === "context_edit" || type === "compaction");
+  const answer = path[path.findLastIndex((entry) => entry.type === "message" && entry.message.role === "assistant")];
+  const changed = path[last]?.type;
+  if (answer?.type !== "message" || answer.message.role !== "assistant" || changed !== "message") return null;
+  if (!isCached(answer.message, Date.parse(answer.timestamp), model)) return null;
+  const setup = answer.setup === undefined ? null : await wholeSetup(tree, answer.setup);
+  if (setup === null) return null;
+  const { instructions, tools, thinkingLevel, toolChoice, maxOutputTokens, temperature, stop } = setup;
+  const { compaction, entries } = contextPath(path, new Set(tree.head.undone));
+  const summary = compaction === null ? [] : [compactionMessage(compaction.summary)];
+  const { header } = tree.head;
+  return {
+    messages: [
+      ...(instructions === undefined ? [] : [{ role: "system", content: instructions } as const]),
+      ...acceptable([...summary, ...entries.flatMap(messagesOf)]),
+    ],
+    ...defined({ tools, thinkingLevel, toolChoice, maxOutputTokens, temperature, stop }),
+    cacheKey: promptCacheKey(rootIdOf(header), header.userId),
+  };
+}
+
+/** A setup with the fields that it shares with earlier ones; null if the log does not have all that was sent. */
+async function wholeSetup(tree: SessionTree, id: string): Promise<Setup | null> {
+  const entry = await tree.getEntry(id);
+  if (entry?.type !== "setup" || isImported(tree.head.header, entry, entry.seq)) return null;
+  const { instructionsDigest, providerOptionsDigest, transformed, toolChoice = "auto", unchanged = {} } = entry;
+  if (instructionsDigest !== undefined || providerOptionsDigest !== undefined || transformed === true) return null;
+  if (toolChoice !== "auto" && toolChoice !== "none") return null;
+  const fields: Record<string, unknown> = {};
+  for (const field of SHARED_FIELDS) {
+    const holder = entry[field] === undefined ? unchanged[field] : undefined;
+    const held = holder === undefined ? entry : await tree.getEntry(holder);
+    if (held?.type !== "setup" || (holder !== undefined && held[field] === undefined)) return null;
+    fields[field] = held[field];
+  }
+  return fields["output"] === undefined ? { ...entry, ...defined(fields) } : null;
+}
