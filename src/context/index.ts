@@ -25,7 +25,8 @@ export type { FileOperations } from "../session/context/file-operations.ts";
 export { type CompactionView, inspectCompaction } from "../session/context/compaction.ts";
 export type { LoopEdits } from "../agent/loop-options.ts";
 export type { ShortenedResults } from "../agent/context/result-shortener.ts";
-export type { EditPreview, OmitOptions } from "../tree/edit-context.ts";
+export type { EditPreview } from "../session/context/edits.ts";
+export type { OmitOptions } from "../tree/edit-context.ts";
 export {
   RelevanceContextPruner,
   type RelevanceContextPrunerOptions,

@@ -31,3 +31,8 @@ export interface ChatView {
   readonly id: string;
   readonly messages: readonly UIMessage[];
 }
+
+/** The entry whose branch the chat continues on: one of `siblings` in the metadata of a message. */
+export interface SelectBranch {
+  readonly entryId: string;
+}

@@ -216,6 +216,8 @@ export interface ReadEntries {
 export interface LeafRequest {
   readonly entryId: string | null;
   readonly summary?: string;
+  /** Moves to the latest leaf below the entry instead; rejected with `SESSION_BUSY` while a run is open. */
+  readonly latest?: boolean;
 }
 
 /** The label of an entry; null removes it. */

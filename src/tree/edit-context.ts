@@ -1,3 +1,4 @@
+import type { EditPreview } from "../session/context/edits.ts";
 import { defined } from "../internal/defined.ts";
 import { sameJson } from "../internal/json.ts";
 import { checkArgument, checkOptionsOf, isObject } from "../session/check-arguments.ts";
@@ -13,16 +14,6 @@ import type { Message } from "../session/message.ts";
 import type { SessionStore } from "../session/store.ts";
 import { readContextEntries } from "./path-reader.ts";
 import type { SessionTree } from "./session-tree.ts";
-
-/** What an edit of the context would change. */
-export interface EditPreview {
-  /** How many tokens fewer each later request has, by estimate; negative if it has more. */
-  readonly tokensSaved: number;
-  /**
-   * The tokens of the next request from the first changed message on, which the provider's cache must write again once.
-   */
-  readonly prefixLost: number;
-}
 
 /** Options of `omit`. */
 export interface OmitOptions {

@@ -28,10 +28,12 @@ import type { AppendOptions, AppendResult, Guard, SessionStore } from "../sessio
 import { labelsOn, type TreeNode } from "../session/log/tree.ts";
 import type { Usage } from "../session/usage.ts";
 import type { Damage } from "../stores/jsonl/index.ts";
-import { type EditPreview, omit, type OmitOptions, previewEdit, replace, undoEdit } from "./edit-context.ts";
+import { omit, type OmitOptions, previewEdit, replace, undoEdit } from "./edit-context.ts";
 import { type FileOptions, hookRunner, type StoreTreeOptions, type TreeOptions } from "./file-options.ts";
 import { continueRecent, createFile, createInMemory, derivedHeader, forkFile, openFile } from "./file-trees.ts";
+import type { EditPreview } from "../session/context/edits.ts";
 import { compactionInForce, isOnPath, readBranch, readContext, readContextEntries } from "./path-reader.ts";
+import { readLatestLeaf } from "./read-siblings.ts";
 import { readSession, readTranscript, withOrigin } from "./read-session.ts";
 import { type OpenedSession, type SessionRoom, StoreBacking, type TreeBacking } from "./tree-backing.ts";
 import { TreeView } from "./tree-view.ts";
@@ -212,6 +214,14 @@ export class SessionTree implements AsyncDisposable {
   /** Moves the leaf to an entry; null moves it before the root, so that the next node is a new root. */
   async branch(entryId: string | null): Promise<void> {
     await this.#move(entryId, null);
+  }
+
+  /**
+   * Selects the branch of an entry, such as another answer to the same turn: moves the leaf to the latest leaf below it.
+   * Throws `SESSION_BUSY` while a run of the session is open.
+   */
+  selectBranch(entryId: string): Promise<void> {
+    return selectBranchOf(this, entryId);
   }
 
   /** Moves the leaf, and appends there a summary of the abandoned branch with the cost of writing the summary. */
@@ -454,6 +464,20 @@ async function inspectCompactionOf(tree: SessionTree, entryId: string): Promise<
   const view = inspectCompaction(await tree.getBranch(entryId), entryId);
   if (view === null) throw new SessionError("INVALID_ENTRY", `Entry ${entryId} is not a compaction.`);
   return view;
+}
+
+/** Moves the leaf to the latest leaf below an entry, unless a run is open. */
+async function selectBranchOf(tree: SessionTree, entryId: string): Promise<void> {
+  const [open] = (await tree.refresh()).openRuns;
+  if (open !== undefined)
+    throw new SessionError(
+      "SESSION_BUSY",
+      `Run ${open.runId} of session ${tree.id} is open; let it end or cancel it before you select another branch.`,
+    );
+  const entry = await tree.getEntry(entryId);
+  if (entry === null) throw new UnknownEntryError(tree.id, entryId);
+  if (!isNode(entry)) throw notANode(tree.id, entryId);
+  await tree.branch(await readLatestLeaf(tree.store, tree.id, entry));
 }
 
 /** Prunes a branch, unless the leaf or a started run is on it. */

@@ -139,7 +139,8 @@ browserTest("Escape closes a form and returns the focus", async ({ open, server 
   const { header } = await server.client.sessions.create({ name: "By keyboard" });
   await server.client.sessions.addTurn(header.id, { role: "user", content: "One turn." });
   const page = await open({ at: `#/sessions/${header.id}/talk` });
-  const focused = (): Promise<string> => page.evaluate<string>("document.activeElement.textContent");
+  const focused = (): Promise<string> =>
+    page.evaluate<string>("document.activeElement.ariaLabel ?? document.activeElement.textContent");
   for (const name of ["Rename", "Label"]) {
     await page.getByRole("button", { name, exact: true }).first().press("Enter");
     await expect.poll(() => page.evaluate("document.activeElement.tagName")).toBe("INPUT");

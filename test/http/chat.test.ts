@@ -3,7 +3,7 @@ import { DefaultChatTransport, lastAssistantMessageIsCompleteWithApprovalRespons
 import { expect, test } from "vitest";
 import { createAgent } from "../../src/agent/agent.ts";
 import { hashToken } from "../../src/http/api-token.ts";
-import { chatHandler, createChatTransport } from "../../src/http/ui/index.ts";
+import { chatHandler, createChatTransport, type UIMessageMetadata } from "../../src/http/ui/index.ts";
 import { scripted } from "../../src/models/index.ts";
 import { call, calls, clerk } from "./clerk.ts";
 import { gate, pausing } from "./runs-agents.ts";
@@ -34,9 +34,24 @@ const NO_RIGHTS = {
   may: { run: false, approve: false, files: false },
 };
 
-/** Messages without undefined properties and the numbers of streamed parts. */
+/**
+ * Messages without undefined properties, the numbers of streamed parts, and the metadata of users' messages, which a page
+ * makes itself.
+ */
 const plain = (messages: readonly UIMessage[]): unknown =>
-  JSON.parse(JSON.stringify(messages), (key, value) => (key === "id" && /^\d+$/.test(value) ? undefined : value));
+  JSON.parse(
+    JSON.stringify(
+      messages.map(({ metadata, ...message }) => (message.role === "user" ? message : { ...message, metadata })),
+    ),
+    (key, value) => (key === "id" && /^\d+$/.test(value) ? undefined : value),
+  );
+
+/** The place of each message among its siblings, as `2/3`. */
+const places = (messages: readonly UIMessage[]): string[] =>
+  messages.map(({ metadata }) => {
+    const { entryId, siblings } = (metadata as UIMessageMetadata).skein;
+    return `${siblings.indexOf(entryId) + 1}/${siblings.length}`;
+  });
 
 /** Reads a chat from the server. */
 const stored = (server: RunServer, id: string): Promise<UIMessage[]> =>
@@ -75,7 +90,7 @@ test.for([true, false])(
     ]);
     expect(chat.messages[3]?.parts[2]).toMatchObject({ input: { at: "a" }, output: { seen: "a" } });
     expect(chat.messages[3]?.parts[3]).toMatchObject({ errorText: "There is nothing there." });
-    expect(plain(chat.messages)).toEqual(await stored(server, id));
+    expect(plain(chat.messages)).toEqual(plain(await stored(server, id)));
     const sent = server.store.head(id);
     expect((await sent)?.header.userId).toBe("ann");
   },
@@ -98,7 +113,7 @@ test("an approval lets a call run and a denial does not, and the answer continue
   const server = await openRunServer({ agents: { helper } });
   const chat = chatOn(server, server.sessionId, { stock: true });
   await chat.sendMessage({ text: "Pay." });
-  expect(plain(chat.messages)).toEqual(await stored(server, server.sessionId));
+  expect(plain(chat.messages)).toEqual(plain(await stored(server, server.sessionId)));
   expect(shown(chat.messages)[1]).toBe("assistant: (Which tool?)[look output-available][pay approval-requested]");
   await answerAll(chat, true);
   await answerAll(chat, false, "Too much.");
@@ -153,7 +168,7 @@ test("a client that reloads a chat during an answer gets every word once, also i
   for (const chat of [second, third]) {
     const said = ["user: Count.", "assistant: (Which tool?)[look output-available]One two three."];
     expect(shown(chat.messages)).toEqual(said);
-    expect(plain(chat.messages)).toEqual(await stored(server, sessionId));
+    expect(plain(chat.messages)).toEqual(plain(await stored(server, sessionId)));
   }
   expect(await chatOn(server, "aChatThatIsNew01").resumeStream()).toBeUndefined();
 });
@@ -235,7 +250,7 @@ test.for([true, false])(
     await chat.regenerate();
     expect(shown(chat.messages)).toEqual(["user: Another number?", "assistant: Four."]);
     await chat.sendMessage({ text: "And then?" });
-    expect(plain(chat.messages)).toEqual(await stored(server, sessionId));
+    expect(plain(chat.messages)).toEqual(plain(await stored(server, sessionId)));
     expect((await logOf(store, sessionId)).filter((line) => line.includes(":"))).toEqual([
       ...["user: A number?", "assistant: One.", "assistant: Two."],
       ...["user: Another number?", "assistant: Three.", "assistant: Four."],
@@ -243,6 +258,40 @@ test.for([true, false])(
     ]);
   },
 );
+
+test("messages know their siblings, and a chat goes on at the latest leaf below one, unless a run is open", async () => {
+  const pause = gate();
+  const helper = clerk("One.", "Two.", "Three.", "Four.", pausing(["Late."], pause));
+  const server = await openRunServer({ agents: { helper } });
+  const { sessionId, client } = server;
+  const chat = chatOn(server, sessionId);
+  const transport = createChatTransport({ api: `${server.url}/api/chat`, headers: ANN });
+  await chat.sendMessage({ text: "A number?" });
+  await chat.regenerate();
+  await chat.sendMessage({ text: "And then?" });
+  await chat.regenerate();
+  expect(shown(chat.messages)).toEqual(["user: A number?", "assistant: Two.", "user: And then?", "assistant: Four."]);
+  const now = await transport.messages(sessionId);
+  expect(places(now)).toEqual(["1/1", "2/2", "1/1", "2/2"]);
+
+  const { skein } = now.map(({ metadata }) => metadata as UIMessageMetadata)[1] ?? { skein: { siblings: [] } };
+  const { siblings } = skein;
+  expect(shown(await transport.select(sessionId, siblings[0] ?? ""))).toEqual(["user: A number?", "assistant: One."]);
+  // The latest leaf below the second answer is the end of its branch.
+  expect(plain(await transport.select(sessionId, siblings[1] ?? ""))).toEqual(plain(now));
+  await expect(transport.select(sessionId, "nowhere")).rejects.toMatchObject({ code: "UNKNOWN_ENTRY" });
+  const summary = { entryId: siblings[0] ?? "", summary: "No.", latest: true };
+  await expect(client.sessions.moveLeaf(sessionId, summary)).rejects.toMatchObject({ code: "INVALID_REQUEST" });
+
+  await client.runs.start(sessionId, { input: "Wait." });
+  const before = await client.sessions.get(sessionId);
+  await expect(transport.select(sessionId, siblings[0] ?? "")).rejects.toMatchObject({ code: "SESSION_BUSY" });
+  await expect(client.sessions.moveLeaf(sessionId, { entryId: siblings[0] ?? "", latest: true })).rejects.toMatchObject(
+    { code: "SESSION_BUSY" },
+  );
+  expect((await client.sessions.get(sessionId)).leafId).toBe(before.leafId);
+  pause.open();
+});
 
 test("a repeated request is the same run, and a refused one can be retried as a regenerated answer", async () => {
   const pause = gate();
@@ -280,7 +329,7 @@ test("a message whose run was cancelled before its start is answered by a retry"
   });
   await chat.regenerate();
   expect(shown(chat.messages)).toEqual(["user: Hi.", "assistant: Hello!"]);
-  expect(plain(chat.messages)).toEqual(await stored(server, sessionId));
+  expect(plain(chat.messages)).toEqual(plain(await stored(server, sessionId)));
 });
 
 test("an invalid message and an inaccessible chat are refused with one sentence", async () => {
@@ -351,7 +400,7 @@ test("every fetch handler can serve the routes, under another path, and they acc
   const url = "data:image/png;base64,AAAA";
   await chat.sendMessage({ text: "Look.", files: [{ type: "file", mediaType: "image/png", url, filename: "a.png" }] });
   expect(shown(await transport.messages(sessionId))).toEqual(["user: Look.", "assistant: I see."]);
-  expect(plain(chat.messages)).toEqual(await transport.messages(sessionId));
+  expect(plain(chat.messages)).toEqual(plain(await transport.messages(sessionId)));
   expect(model.requests[0]?.messages.at(-1)?.content).toEqual([
     { type: "image", mediaType: "image/png", data: "AAAA", name: "a.png" },
     { type: "text", text: "Look." },

@@ -1,7 +1,7 @@
 import type { CacheReport } from "../../session/context/cache-report.ts";
 import type { Entry, EntryOf } from "../../session/log/entry.ts";
 import type { SessionState } from "../../session/state/state.ts";
-import type { EditPreview } from "../../tree/edit-context.ts";
+import type { EditPreview } from "../../session/context/edits.ts";
 import type { CompareRequest, ComparisonView, ReadTree, TreeView } from "../tree-wire.ts";
 import type * as wire from "../wire.ts";
 import { type EventStream, followEvents, type FollowOptions } from "./event-stream.ts";

@@ -24,6 +24,11 @@ export interface ChatTransportInit {
 export interface SkeinChatTransport<Message extends UIMessage> extends ChatTransport<Message> {
   /** Loads the messages of a chat; none if it does not exist yet. */
   messages(chatId: string): Promise<Message[]>;
+  /**
+   * Continues a chat on the branch of another answer or question: `entryId` is one of `metadata.skein.siblings`. Returns the
+   * messages there, for `setMessages`. Rejected with `SESSION_BUSY` while a run is open.
+   */
+  select(chatId: string, entryId: string): Promise<Message[]>;
 }
 
 /**
@@ -69,6 +74,10 @@ export function createChatTransport<Message extends UIMessage = UIMessage>(
     },
     async messages(chatId) {
       const response = await ask(init, pathOf(chatId));
+      return ((await response.json()) as { messages: Message[] }).messages;
+    },
+    async select(chatId, entryId) {
+      const response = await ask(init, pathOf(chatId, "/select"), { said: { entryId } });
       return ((await response.json()) as { messages: Message[] }).messages;
     },
     // AI SDK 6 asks whether a resumed stream starts at the beginning.

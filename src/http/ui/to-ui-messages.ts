@@ -8,6 +8,18 @@ import { callParts, uiPartsOf } from "./ui-parts.ts";
 export interface UIMessagesOptions {
   /** The unanswered questions of its open run: their calls wait for approval. */
   readonly questions?: readonly { readonly question: string; readonly callId: string }[];
+  /** The siblings of messages, as `siblingMessages` returns them; each message then has a `UIMessageMetadata`. */
+  readonly siblings?: ReadonlyMap<string, readonly string[]>;
+}
+
+/** The metadata of a message of a chat. */
+export interface UIMessageMetadata {
+  readonly skein: {
+    /** The entry with which the message begins. */
+    readonly entryId: string;
+    /** The entries of the messages in its place on all branches, oldest first, this one included. */
+    readonly siblings: readonly string[];
+  };
 }
 
 /**
@@ -16,8 +28,12 @@ export interface UIMessagesOptions {
  */
 export function toUIMessages(turns: readonly ShownTurn[], options: UIMessagesOptions = {}): UIMessage[] {
   checkObjects(turns, "toUIMessages", "a list of turns");
-  checkOptionsOf(options, { questions: true } satisfies KeysOf<UIMessagesOptions>, "toUIMessages");
-  const { questions = [] } = options;
+  checkOptionsOf(options, { questions: true, siblings: true } satisfies KeysOf<UIMessagesOptions>, "toUIMessages");
+  const { questions = [], siblings } = options;
+  const about = ({ turnId }: ShownTurn): { metadata?: UIMessageMetadata } => {
+    if (siblings === undefined) return {};
+    return { metadata: { skein: { entryId: turnId, siblings: siblings.get(turnId) ?? [turnId] } } };
+  };
   const messages: UIMessage[] = [];
   const asked = new Map(questions.map(({ callId, question }) => [callId, question]));
   let answer: UIMessage | null = null;
@@ -31,7 +47,7 @@ export function toUIMessages(turns: readonly ShownTurn[], options: UIMessagesOpt
       endStep();
       results.clear();
       if (answer === null) {
-        answer = { id: answersId ?? turn.turnId, role: "assistant", parts: [] };
+        answer = { id: answersId ?? turn.turnId, role: "assistant", parts: [], ...about(turn) };
         messages.push(answer);
       }
       const { parts } = answer;
@@ -47,7 +63,7 @@ export function toUIMessages(turns: readonly ShownTurn[], options: UIMessagesOpt
       };
     } else {
       const id = messageIdOf(turn.turnId);
-      messages.push({ id, role: turn.role, parts: uiPartsOf(turn.content) });
+      messages.push({ id, role: turn.role, parts: uiPartsOf(turn.content), ...about(turn) });
       answer = null;
       answersId = turn.role === "user" ? answerMessageIdOf(id) : null;
     }

@@ -6,6 +6,16 @@ import type { AssistantMessage, Message } from "../message.ts";
 /** An edit that replaces its target, or leaves it out. */
 export type Edit = EntryOf<"context_edit"> & { readonly targetId: string; readonly message: Message | null };
 
+/** What an edit of the context would change. */
+export interface EditPreview {
+  /** How many tokens fewer each later request has, by estimate; negative if it has more. */
+  readonly tokensSaved: number;
+  /**
+   * The tokens of the next request from the first changed message on, which the provider's cache must write again once.
+   */
+  readonly prefixLost: number;
+}
+
 /**
  * The edits in force at the end of a path, root first, by the entry that each changes. The last edit of an entry counts; one that
  * was undone counts only if the undoing was undone. A path may begin anywhere, as an edit stands after its target.
@@ -34,7 +44,10 @@ export function isEdit(entry: Entry): entry is Edit {
  * - A replacement has the same visibility as its target: it keeps the target's agent and metadata, and drops everything
  *   that a provider has signed.
  */
-export function applyEdits(entries: readonly Entry[], edits = editsOn(entries)): readonly Entry[] {
+export function applyEdits(
+  entries: readonly Entry[],
+  edits: ReadonlyMap<string, Edit> = editsOn(entries),
+): readonly Entry[] {
   if (edits.size === 0)
     return entries.some(({ type }) => type === "context_edit")
       ? entries.filter(({ type }) => type !== "context_edit")

@@ -75,7 +75,7 @@ function Text({
             spellCheck={false}
           />
           <p className="lineage-formats">
-            <CopyButton label="Copy" text={() => text} className="button" />
+            <CopyButton label="Copy" text={() => text} />
             <button
               type="button"
               className="button"

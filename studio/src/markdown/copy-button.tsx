@@ -1,3 +1,4 @@
+import { Icon, type IconName } from "../shell/icon.tsx";
 import { type ReactNode, useEffect, useState } from "react";
 
 const SHOWN_MS = 1500;
@@ -6,13 +7,14 @@ const SHOWN_MS = 1500;
 export function CopyButton({
   label,
   text,
-  className = "button button-plain small",
+  icon,
 }: {
   /** The label of the button, as in "Copy link". */
   readonly label: string;
   /** Returns the text; called on a click. */
   readonly text: () => string;
-  readonly className?: string;
+  /** Shown in place of the label, which is then its name. */
+  readonly icon?: IconName;
 }): ReactNode {
   const [said, setSaid] = useState<string | null>(null);
   useEffect(() => {
@@ -29,8 +31,15 @@ export function CopyButton({
     );
   };
   return (
-    <button type="button" className={className} onClick={copy} aria-live="polite">
-      {said ?? label}
+    <button
+      type="button"
+      className={`button button-plain small${icon === undefined || said !== null ? "" : " button-icon"}`}
+      aria-label={icon !== undefined && said === null ? label : undefined}
+      title={icon === undefined ? undefined : label}
+      onClick={copy}
+      aria-live="polite"
+    >
+      {said ?? (icon === undefined ? label : <Icon name={icon} />)}
     </button>
   );
 }

@@ -12,8 +12,8 @@ export function ProgramCards(): ReactNode {
   const files = found.filter(({ sessions }) => sessions !== null);
   const begun = files.every(({ progress }) => progress !== null && progress.state !== "failed");
   return (
-    <section aria-labelledby="programs-title" className="programs">
-      <h2 id="programs-title" className="sessions-heading">
+    <section aria-labelledby="programs-title" className="card programs">
+      <h2 id="programs-title" className="home-heading">
         On this machine
       </h2>
       <ul className="programs-cards">

@@ -17,16 +17,8 @@ import { TalkView } from "../transcript/talk-view.tsx";
 import { DeletedNote } from "./deleted-note.tsx";
 import type { SessionProps } from "./session-props.ts";
 import { useLiveSession } from "./use-live-session.ts";
+import { VIEW_NAMES } from "./view-names.ts";
 import "./session-page.css";
-
-const NAMES: Readonly<Record<ViewName, string>> = {
-  talk: "Transcript",
-  context: "What the model sees",
-  compare: "Compare and merge",
-  checkpoints: "Checkpoints",
-  lineage: "Lineage",
-  group: "Group",
-};
 
 const VIEWS: Readonly<Record<ViewName, (props: SessionProps) => ReactNode>> = {
   talk: TalkView,
@@ -86,7 +78,7 @@ function ViewLinks({ session, view }: { readonly session: SessionView; readonly 
           href={addressOf({ page: "session", id, view: name, options: {} })}
           aria-current={name === view ? "page" : undefined}
         >
-          {NAMES[name]}
+          {VIEW_NAMES[name]}
         </a>
       ))}
     </nav>

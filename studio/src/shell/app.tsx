@@ -1,15 +1,18 @@
 import { type ReactNode, useState } from "react";
 import { AnalyticsPage } from "../analytics/analytics-page.tsx";
 import { FleetPage } from "../fleet/fleet-page.tsx";
-import { QuestionsLink } from "../questions/questions-link.tsx";
+import { HomePage } from "../home/home-page.tsx";
 import { QuestionsPage } from "../questions/questions-page.tsx";
 import { InboxContext, useReadInbox } from "../questions/use-inbox.ts";
 import { connect, forgetToken, keptToken } from "../request/client.ts";
 import { ClientContext } from "../request/use-client.ts";
 import { SessionPage } from "../session/session-page.tsx";
-import { SessionsPage } from "../sessions/sessions-page.tsx";
 import { SessionsSidebar } from "../sessions/sessions-sidebar.tsx";
 import { ConnectionBanner } from "./connection-banner.tsx";
+import { Icon } from "./icon.tsx";
+import { Mark } from "./mark.tsx";
+import { Pages } from "./pages.tsx";
+import { Palette, PaletteButton, usePaletteKey } from "./palette.tsx";
 import { SignIn } from "./sign-in.tsx";
 import { addressOf, goTo, type Route, useRoute } from "./route.ts";
 import "./app.css";
@@ -39,6 +42,8 @@ export function App(): ReactNode {
 function Studio({ onSignOut }: { readonly onSignOut: () => void }): ReactNode {
   const route = useRoute();
   const inbox = useReadInbox();
+  const [palette, setPalette] = useState(false);
+  usePaletteKey(() => setPalette(true));
   return (
     <InboxContext value={inbox}>
       <div className={`app app-${route.page}`}>
@@ -46,28 +51,31 @@ function Studio({ onSignOut }: { readonly onSignOut: () => void }): ReactNode {
           Skip to content
         </button>
         <aside className="app-side">
-          <header className="app-name">
-            <a href={addressOf({ page: "sessions" })}>Skein studio</a>
+          <header className="app-head">
+            <a className="app-name" href={addressOf({ page: "sessions" })} aria-label="Skein studio">
+              <Mark />
+              <span>Skein</span>
+            </a>
             {keptToken() !== null && (
-              <button type="button" className="button button-plain small app-sign-out" onClick={onSignOut}>
-                Sign out
+              <button
+                type="button"
+                className="button button-plain button-icon"
+                aria-label="Sign out"
+                title="Sign out"
+                onClick={onSignOut}
+              >
+                <Icon name="out" />
               </button>
             )}
-            <nav aria-label="Pages" className="app-pages small">
-              <QuestionsLink here={route.page === "questions"} />
-              <a href={addressOf({ page: "analytics" })} aria-current={route.page === "analytics" ? "page" : undefined}>
-                Analytics
-              </a>
-              <a href={addressOf({ page: "fleet" })} aria-current={route.page === "fleet" ? "page" : undefined}>
-                Fleet
-              </a>
-            </nav>
+            <PaletteButton onOpen={() => setPalette(true)} />
           </header>
+          <Pages page={route.page} />
           <SessionsSidebar selectedId={route.page === "session" ? route.id : null} />
         </aside>
         <main id="main" tabIndex={-1} className="app-main">
           <Page route={route} />
         </main>
+        {palette && <Palette route={route} onClose={() => setPalette(false)} />}
       </div>
     </InboxContext>
   );
@@ -77,7 +85,7 @@ function Page({ route }: { readonly route: Route }): ReactNode {
   if (route.page === "analytics") return <AnalyticsPage />;
   if (route.page === "fleet") return <FleetPage />;
   if (route.page === "questions") return <QuestionsPage />;
-  if (route.page === "sessions") return <SessionsPage />;
+  if (route.page === "sessions") return <HomePage />;
   return <SessionPage key={route.id} route={route} />;
 }
 

@@ -6,6 +6,8 @@ export interface TalkActions {
   readonly sessionId: string;
   /** Moves the leaf to an entry, so that the next message follows it. */
   readonly branch: (entryId: string) => Promise<void>;
+  /** Shows the branch of another message in the same place, up to its latest leaf. */
+  readonly select: (entryId: string) => Promise<void>;
   /** Moves the leaf to before a turn and sends another message, or the same again. */
   readonly replaceTurn: (parentId: string | null, input: Content) => Promise<void>;
   readonly label: (entryId: string, label: string | null) => Promise<void>;

@@ -1,4 +1,5 @@
 import { type ReactNode, useMemo, useState } from "react";
+import { siblingMessages } from "../../../src/session/log/siblings.ts";
 import { RequestBoundary } from "../request/request-boundary.tsx";
 import { Composer } from "../run/composer.tsx";
 import { LiveRounds } from "../run/live-rounds-view.tsx";
@@ -15,6 +16,7 @@ import { TreePanel } from "../tree/tree-panel.tsx";
 import { useTree } from "../tree/use-tree.ts";
 import { labelsOf } from "./labels-of.ts";
 import { isUnfinished, lastQuestion } from "./rows/rows.ts";
+import { SiblingsContext } from "./rows/sibling-switch.tsx";
 import { TalkActionsContext } from "./talk-actions.ts";
 import { Transcript } from "./transcript.tsx";
 import { useLoadedPath } from "./use-loaded-path.ts";
@@ -30,6 +32,7 @@ export function TalkView(props: SessionProps): ReactNode {
   const entryId = options["entry"] ?? null;
   // The tree is loaded after the transcript, as it is slow for a long session.
   const tree = useTree(sessionId, live.revision, { wanted: path.held !== null, keep: entryId });
+  const siblings = useMemo(() => siblingMessages(tree.data?.nodes ?? NOTHING), [tree.data]);
   const labels = useMemo(() => labelsOf(tree.data), [tree.data]);
   const run = useRun(props, path.reload);
   const [choice, setChoice] = useState<RunChoice>(FIRST_AGENT);
@@ -53,59 +56,61 @@ export function TalkView(props: SessionProps): ReactNode {
   return (
     <TalkActionsContext value={actions}>
       <RunCallsContext value={calls}>
-        <div className={aside.shown ? "talk talk-with-tree" : "talk"}>
-          <div className="talk-main">
-            <div className="talk-bar">
-              <button
-                type="button"
-                className="button button-plain small"
-                aria-pressed={records}
-                onClick={() => setRecords(!records)}
-              >
-                Settings and records
-              </button>
-              <button
-                type="button"
-                className="button button-plain small"
-                aria-expanded={aside.shown}
-                onClick={() => aside.show(!aside.shown)}
-              >
-                {aside.shown ? "Hide tree" : "Show tree"}
-              </button>
-            </div>
-            <RequestBoundary requested={requested} what="the transcript">
-              {() => (
-                <Transcript
-                  sessionId={sessionId}
-                  path={path}
-                  labels={labels}
-                  records={records}
-                  entryId={entryId}
-                  blocked={blocked}
-                  starts={run.starts}
+        <SiblingsContext value={siblings}>
+          <div className={aside.shown ? "talk talk-with-tree" : "talk"}>
+            <div className="talk-main">
+              <div className="talk-bar">
+                <button
+                  type="button"
+                  className="button button-plain small"
+                  aria-pressed={records}
+                  onClick={() => setRecords(!records)}
                 >
-                  <LiveRounds rounds={rounds} agent={run.agent} continues={isUnfinished(entries)} />
-                  <OtherQuestions sessionId={sessionId} entries={entries} rounds={rounds} inner={inner} />
-                  <PendingMessagesView messages={pending.messages} />
-                </Transcript>
-              )}
-            </RequestBoundary>
-            <RunBar
-              session={session}
-              run={run}
-              asks={questions.length + inner.length > 0}
-              onRetry={
-                question === null ? null : () => actions.replaceTurn(question.parentId, question.message.content)
-              }
-            />
-            <Composer session={session} run={run} choice={choice} onChoice={setChoice} onSaid={pending.add} />
+                  Settings and records
+                </button>
+                <button
+                  type="button"
+                  className="button button-plain small"
+                  aria-expanded={aside.shown}
+                  onClick={() => aside.show(!aside.shown)}
+                >
+                  {aside.shown ? "Hide tree" : "Show tree"}
+                </button>
+              </div>
+              <RequestBoundary requested={requested} what="the transcript">
+                {() => (
+                  <Transcript
+                    sessionId={sessionId}
+                    path={path}
+                    labels={labels}
+                    records={records}
+                    entryId={entryId}
+                    blocked={blocked}
+                    starts={run.starts}
+                  >
+                    <LiveRounds rounds={rounds} agent={run.agent} continues={isUnfinished(entries)} />
+                    <OtherQuestions sessionId={sessionId} entries={entries} rounds={rounds} inner={inner} />
+                    <PendingMessagesView messages={pending.messages} />
+                  </Transcript>
+                )}
+              </RequestBoundary>
+              <RunBar
+                session={session}
+                run={run}
+                asks={questions.length + inner.length > 0}
+                onRetry={
+                  question === null ? null : () => actions.replaceTurn(question.parentId, question.message.content)
+                }
+              />
+              <Composer session={session} run={run} choice={choice} onChoice={setChoice} onSaid={pending.add} />
+            </div>
+            {aside.shown && (
+              <aside className="talk-tree" aria-label="Tree">
+                <TreePanel {...props} tree={tree} onShowTurn={aside.uncover} />
+              </aside>
+            )}
           </div>
-          {aside.shown && (
-            <aside className="talk-tree" aria-label="Tree">
-              <TreePanel {...props} tree={tree} onShowTurn={aside.uncover} />
-            </aside>
-          )}
-        </div>
+        </SiblingsContext>
       </RunCallsContext>
     </TalkActionsContext>
   );

@@ -25,6 +25,12 @@ export function useMakeTalkActions(
         await client.sessions.moveLeaf(sessionId, { entryId });
         latest.current.reload();
       },
+      select: async (entryId) => {
+        await client.sessions.moveLeaf(sessionId, { entryId, latest: true });
+        latest.current.reload();
+        // So that the turn stays in view.
+        goTo({ page: "session", id: sessionId, view: "talk", options: { entry: entryId } });
+      },
       replaceTurn: async (parentId, input) => {
         await client.sessions.moveLeaf(sessionId, { entryId: parentId });
         await latest.current.run.start(input, latest.current.choice);

@@ -1,13 +1,13 @@
 import { z } from "zod";
 import type { RunEvent } from "../../../agent/run-event.ts";
 import type { SessionHead } from "../../../session/log/fold.ts";
-import type { ChatRequest, ChatView, StopChat } from "../../chat-wire.ts";
+import type { ChatRequest, ChatView, SelectBranch, StopChat } from "../../chat-wire.ts";
 import { messageIdOfRun } from "../../shown-turn.ts";
 import { AnswerWriter } from "../../ui/answer-writer.ts";
 import { answerMessageIdOf } from "../../ui/to-ui-messages.ts";
 import { checkRight } from "../gate/authenticator.ts";
 import { answer, eventStream, noContent, type RouteCall, route, type ServerApp } from "../route.ts";
-import { visibleHead, visibleOrNewHead } from "../routes/session-access.ts";
+import { openTree, visibleHead, visibleOrNewHead } from "../routes/session-access.ts";
 import { draining, requestRun } from "../runs/request-run.ts";
 import type { RunWriter } from "../runs/run-feed.ts";
 import { type FrontEndParts, type RunFeeds, streamRun } from "../runs/run-feeds.ts";
@@ -16,7 +16,7 @@ import { answerQuestions, cancelRun } from "../runs/speak-to-run.ts";
 import { id, jsonObject, list, named } from "../schema.ts";
 import type { ServerServices } from "../server-services.ts";
 import { lastMessageOf } from "./chat-message.ts";
-import { askedBy, readChat } from "./chat-session.ts";
+import { askedBy, readChat, readMetadata } from "./chat-session.ts";
 
 const MESSAGES_MAX = 10_000;
 
@@ -32,6 +32,7 @@ const chatRequest = named<ChatRequest>(
   }),
 );
 const stopChat = named<StopChat>("StopChatRequest", z.strictObject({ runId: id.optional() }));
+const selectBranch = named<SelectBranch>("SelectBranchRequest", z.strictObject({ entryId: id }));
 const chatView = named<ChatView>(
   "Chat",
   z.object({ id: z.string(), messages: z.array(jsonObject) }) as unknown as z.ZodType<ChatView>,
@@ -42,6 +43,7 @@ const STREAM = eventStream("a chunk of the AI SDK's UI message stream, the last 
 /** Adds the routes for `useChat` of the AI SDK. A chat is a session. */
 export function mountChat(app: ServerApp, services: ServerServices, parts: FrontEndParts): void {
   mountStreams(app, services, parts);
+  mountSelecting(app, services);
   route(app, {
     method: "get",
     path: "/api/chat/:id",
@@ -68,6 +70,22 @@ export function mountChat(app: ServerApp, services: ServerServices, parts: Front
   });
 }
 
+function mountSelecting(app: ServerApp, services: ServerServices): void {
+  route(app, {
+    method: "post",
+    path: "/api/chat/:id/select",
+    operationId: "selectBranch",
+    summary:
+      "Continues a chat on another branch: moves the leaf to the latest leaf below an entry, and returns the messages there. Rejected while a run is open.",
+    body: selectBranch,
+    answers: { 200: { description: "The chat on that branch.", schema: chatView } },
+    async handle({ param, body, caller }) {
+      await (await openTree(services, param("id"), caller)).selectBranch(body.entryId);
+      return answer(await readChat(services, param("id"), caller));
+    },
+  });
+}
+
 /** Streams a run to the client from its beginning until it ends or waits for approval. */
 async function streamChat(
   services: ServerServices,
@@ -76,14 +94,23 @@ async function streamChat(
   { head, runId, after }: { readonly head: SessionHead; readonly runId: string; readonly after?: readonly string[] },
 ): Promise<Response> {
   const answer = new AnswerWriter(answerMessageIdOf(messageIdOfRun(runId)), after);
+  let hasMetadata = false;
   const writer: RunWriter = {
     get ended() {
       return answer.ended;
     },
-    write(fed, { questions }) {
+    async write(fed, { questions }) {
       const events = (fed ?? []).map(({ event }) => event as RunEvent);
-      const chunks = answer.take(events, questions).map((chunk) => JSON.stringify(chunk));
-      return answer.ended ? [...chunks, "[DONE]"] : chunks;
+      const chunks = answer.take(events, questions);
+      const first = hasMetadata ? undefined : fed?.find(({ event }) => event.type === "round-finished");
+      if (first !== undefined) {
+        hasMetadata = true;
+        const messageMetadata = await readMetadata(services, head.header.id, first.seq);
+        // The chunk that ends the message is the last one.
+        chunks.splice(answer.ended ? -1 : chunks.length, 0, { type: "message-metadata", messageMetadata });
+      }
+      const lines = chunks.map((chunk) => JSON.stringify(chunk));
+      return answer.ended ? [...lines, "[DONE]"] : lines;
     },
   };
   const response = await streamRun(services, feeds, call, { head, runId, writer });

@@ -4,9 +4,10 @@ import type { EntryOf } from "../../../session/log/entry.ts";
 import type { SessionHead } from "../../../session/log/fold.ts";
 import type { SessionStore } from "../../../session/store.ts";
 import { walkUp } from "../../../tree/path-reader.ts";
+import { readSiblings, readSiblingsOf } from "../../../tree/read-siblings.ts";
 import type { ChatRequest, ChatView } from "../../chat-wire.ts";
 import { messageIdOf } from "../../shown-turn.ts";
-import { toUIMessages } from "../../ui/to-ui-messages.ts";
+import { toUIMessages, type UIMessageMetadata } from "../../ui/to-ui-messages.ts";
 import type { AskedRun } from "../runs/request-run.ts";
 import { openRunOf, readRun } from "../runs/run-views.ts";
 import { readSoFar } from "../runs/so-far.ts";
@@ -46,10 +47,23 @@ async function findSaid(
   return null;
 }
 
+/** The metadata of an answer that begins at a position of the log. Reads the log from the question on. */
+export async function readMetadata(
+  { store }: ServerServices,
+  sessionId: string,
+  seq: number,
+): Promise<UIMessageMetadata | undefined> {
+  for await (const entry of store.read(sessionId, { after: seq - 1, before: seq + 1 })) {
+    return { skein: { entryId: entry.id, siblings: await readSiblingsOf(store, sessionId, entry) } };
+  }
+  return undefined;
+}
+
 /** The messages of a chat; none if the chat could be created here. */
 export async function readChat(services: ServerServices, id: string, caller: Caller): Promise<ChatView> {
   const { head, turns } = await readSoFar(services, id, caller);
   const run = head && openRunOf(head);
   const questions = head && run ? (await readRun(services, head, run.runId)).questions : [];
-  return { id, messages: toUIMessages(turns, { questions }) };
+  const siblings = head === null ? new Map() : await readSiblings(services.store, head);
+  return { id, messages: toUIMessages(turns, { questions, siblings }) };
 }

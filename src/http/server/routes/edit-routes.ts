@@ -2,7 +2,7 @@ import { z } from "zod";
 import { defined } from "../../../internal/defined.ts";
 import type { EntryOf } from "../../../session/log/entry.ts";
 import type { Message } from "../../../session/message.ts";
-import type { EditPreview } from "../../../tree/edit-context.ts";
+import type { EditPreview } from "../../../session/context/edits.ts";
 import type { EditRequest, EditView, UndoEditRequest } from "../../wire.ts";
 import { answer, route, type ServerApp } from "../route.ts";
 import { id, jsonObject, named } from "../schema.ts";

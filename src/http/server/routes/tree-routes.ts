@@ -24,7 +24,7 @@ const treeView = named<TreeView>(
 
 const leafRequest = named<LeafRequest>(
   "LeafRequest",
-  z.strictObject({ entryId: id.nullable(), summary: text.optional() }),
+  z.strictObject({ entryId: id.nullable(), summary: text.optional(), latest: z.boolean().optional() }),
 );
 const labelRequest = named<LabelRequest>(
   "LabelRequest",
@@ -94,13 +94,18 @@ function mountMoving(app: ServerApp, services: ServerServices): void {
     method: "post",
     path: "/api/sessions/:id/leaf",
     operationId: "moveLeaf",
-    summary: "Moves the leaf to a node, or before the root; a summary of the branch left behind can be appended there.",
+    summary:
+      "Moves the leaf to a node, to the latest leaf below it, or before the root; a summary of the branch left behind can be appended there.",
     body: leafRequest,
     heavy: true,
     answers: one,
-    async handle({ param, body: { entryId, summary }, caller }) {
+    async handle({ param, body: { entryId, summary, latest }, caller }) {
       const tree = await openTree(services, param("id"), caller);
-      await (summary === undefined ? tree.branch(entryId) : tree.branchWithSummary(entryId, summary));
+      if (latest === true) {
+        if (entryId === null || summary !== undefined)
+          refuse("body.latest", "The latest leaf is below an entry, and is selected without a summary.");
+        await tree.selectBranch(entryId);
+      } else await (summary === undefined ? tree.branch(entryId) : tree.branchWithSummary(entryId, summary));
       return answer(await readView(services, tree.id, caller));
     },
   });

@@ -3,6 +3,7 @@ import type { Content } from "../../../../src/session/message.ts";
 import { CopyButton } from "../../markdown/copy-button.tsx";
 import { useAction } from "../../request/use-action.ts";
 import { useMay } from "../../request/use-me.ts";
+import { Icon } from "../../shell/icon.tsx";
 import { addressOf } from "../../shell/route.ts";
 import type { OpenForm } from "./row-forms.tsx";
 import { useTalkActions } from "../talk-actions.ts";
@@ -39,9 +40,7 @@ export function RowActions({
   return (
     // biome-ignore lint/a11y/useSemanticElements: a fieldset is for a form.
     <div className="transcript-actions" role="group" aria-label="Actions on this turn">
-      <CopyButton label="Copy text" text={text} />
-      <CopyButton label="Copy link" text={link} />
-      {editable && may.run && <FormButton form="edit" name="Edit and try again" onForm={onForm} changes />}
+      {editable && may.run && <FormButton form="edit" name="Edit and try again" onForm={onForm} changes named />}
       {retry !== null && may.run && (
         <button
           type="button"
@@ -49,17 +48,22 @@ export function RowActions({
           disabled={again.busy}
           onClick={() => void again.run()}
         >
+          <Icon name="retry" />
           Try again
         </button>
       )}
       <button
         type="button"
-        className="button button-plain small transcript-change transcript-branch"
+        className="button button-plain small button-icon transcript-change transcript-branch"
+        aria-label="Branch here"
+        title="Branch here: the next message follows this turn"
         disabled={branch.busy}
         onClick={() => void branch.run()}
       >
-        Branch here
+        <Icon name="branch" />
       </button>
+      <CopyButton label="Copy text" text={text} icon="copy" />
+      <CopyButton label="Copy link" text={link} icon="link" />
       <FormButton form="label" name="Label" onForm={onForm} />
       <FormButton form="fork" name="Fork" onForm={onForm} />
       {error !== null && <span role="alert">{error.message}</span>}
@@ -67,21 +71,33 @@ export function RowActions({
   );
 }
 
+const FORM_ICONS = { edit: "edit", label: "label", fork: "fork" } as const;
+
 function FormButton({
   form,
   name,
   onForm,
   changes = false,
+  named = false,
 }: {
-  readonly form: OpenForm;
+  readonly form: Exclude<OpenForm, null>;
   readonly name: string;
   readonly onForm: (form: OpenForm) => void;
   readonly changes?: boolean;
+  /** Whether the name is shown beside the icon. */
+  readonly named?: boolean;
 }): ReactNode {
-  const className = `button button-plain small${changes ? " transcript-change" : ""}`;
+  const className = `button button-plain small${named ? "" : " button-icon"}${changes ? " transcript-change" : ""}`;
   return (
-    <button type="button" className={className} onClick={() => onForm(form)}>
-      {name}
+    <button
+      type="button"
+      className={className}
+      aria-label={named ? undefined : name}
+      title={named ? undefined : name}
+      onClick={() => onForm(form)}
+    >
+      <Icon name={FORM_ICONS[form]} />
+      {named && name}
     </button>
   );
 }

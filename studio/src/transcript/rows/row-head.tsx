@@ -12,18 +12,22 @@ export function RowHead({
   timestamp,
   label,
   facts,
+  siblings,
 }: {
   readonly speaker: Speaker;
   readonly name: string;
   readonly timestamp: string | null;
   readonly label?: string | undefined;
   readonly facts?: ReactNode;
+  /** The switch between the messages in this place. */
+  readonly siblings?: ReactNode;
 }): ReactNode {
   return (
     <header className="transcript-head">
       <span className={`transcript-who transcript-who-${speaker}`} dir="auto">
         {visibleText(name.slice(0, 120))}
       </span>
+      {siblings}
       {label !== undefined && (
         <span className="tag transcript-label" dir="auto">
           <span className="only-for-readers">Label: </span>

@@ -11,6 +11,7 @@ import { type OpenForm, RowForms } from "./row-forms.tsx";
 import { RowHead } from "./row-head.tsx";
 import type { Row } from "./rows.ts";
 import { textOf } from "../content/content-text.ts";
+import { SiblingSwitch } from "./sibling-switch.tsx";
 import { spentOn } from "./spent.ts";
 import { ToolResult } from "../content/tool-call-fold.tsx";
 import { useNear } from "../use-near.ts";
@@ -101,6 +102,7 @@ function RowBody({ row, labels, asked }: Omit<RowViewProps, "eager">): ReactNode
           name={isUser ? (agent ?? sayerOf(entry.by, me)) : "System"}
           timestamp={entry.timestamp}
           label={label}
+          siblings={<SiblingSwitch ids={row.ids} what="message" />}
         />
         {form === "edit" ? null : <ContentView content={content} />}
         <RowForms {...forms} turn={turn} />
@@ -129,6 +131,7 @@ function RowBody({ row, labels, asked }: Omit<RowViewProps, "eager">): ReactNode
         timestamp={entry.timestamp}
         label={label}
         facts={<AnswerFacts message={row.entry.message} spent={spentOn(rounds)} />}
+        siblings={<SiblingSwitch ids={row.ids} what="answer" />}
       />
       <AnswerRounds rounds={rounds} asked={asked === row.id ? null : asked} />
       <RowForms {...forms} />

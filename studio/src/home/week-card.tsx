@@ -1,0 +1,89 @@
+import type { ReactNode } from "react";
+import type { AnalyticsRowView } from "skein/client";
+import { daysOf, type Period, timesOf } from "../analytics/period.ts";
+import { useClient } from "../request/use-client.ts";
+import type { Requested } from "../request/use-request.ts";
+import { useRevised } from "../request/use-revised.ts";
+import { useTicks } from "../request/use-ticks.ts";
+import { formatCompact, formatCount, formatMoney } from "../sessions/list/amounts.ts";
+import { addressOf } from "../shell/route.ts";
+
+const POLL_MS = 30_000;
+const WEEK: Period = { kind: "last", days: 7 };
+const DAY_NAME = new Intl.DateTimeFormat("en", { weekday: "short", timeZone: "UTC" });
+
+/** What the last seven days have cost. */
+export interface Week {
+  readonly cost: string;
+  readonly tokens: number;
+  readonly messages: number;
+  readonly toolCalls: number;
+  readonly days: readonly { readonly day: string; readonly tokens: number }[];
+}
+
+/** Loads the sums of the last seven days; reloaded while the page is visible. */
+export function useWeek(): Requested<Week> {
+  const client = useClient();
+  return useRevised("week", useTicks(POLL_MS), async (signal) => {
+    const now = Date.now();
+    const { rows } = await client.analytics({ ...timesOf(WEEK, now), groupBy: ["day"] }, { signal });
+    return weekOf(rows, now);
+  });
+}
+
+/** The sums of the rows of each day. */
+export function weekOf(rows: readonly AnalyticsRowView[], nowMs: number): Week {
+  const sum = (amount: (row: AnalyticsRowView) => number): number =>
+    rows.reduce((total, row) => total + amount(row), 0);
+  const byDay = new Map(rows.map((row) => [row.day, row.usage.totalTokens]));
+  return {
+    cost: formatMoney(sum(({ cost }) => cost)),
+    tokens: sum(({ usage }) => usage.totalTokens),
+    messages: sum(({ messages }) => messages),
+    toolCalls: sum(({ toolCalls }) => toolCalls),
+    days: daysOf(WEEK, [], nowMs).map((day) => ({ day, tokens: byDay.get(day) ?? 0 })),
+  };
+}
+
+/** The last seven days in numbers, with the tokens of each day as bars. */
+export function WeekCard({ week }: { readonly week: Week | null }): ReactNode {
+  const most = Math.max(1, ...(week?.days ?? []).map(({ tokens }) => tokens));
+  return (
+    <section aria-labelledby="home-week">
+      <h2 id="home-week" className="home-heading">
+        Last 7 days
+      </h2>
+      <div className="card home-week">
+        <dl className="home-figures">
+          <Figure name="Cost" value={week?.cost} />
+          <Figure name="Tokens" value={week && formatCompact(week.tokens)} />
+          <Figure name="Messages" value={week && formatCount(week.messages)} />
+          <Figure name="Tool calls" value={week && formatCount(week.toolCalls)} />
+        </dl>
+        <ol className="home-bars" aria-label="Tokens by day">
+          {(week?.days ?? []).map(({ day, tokens }) => (
+            <li key={day} title={`${day}: ${formatCount(tokens)} tokens`}>
+              <span className="home-bar" style={{ height: `${(tokens / most) * 100}%` }} />
+              <span className="home-day soft">
+                {DAY_NAME.format(Date.parse(day))}
+                <span className="only-for-readers">: {formatCount(tokens)} tokens</span>
+              </span>
+            </li>
+          ))}
+        </ol>
+        <a className="small" href={addressOf({ page: "analytics" })}>
+          All figures
+        </a>
+      </div>
+    </section>
+  );
+}
+
+function Figure({ name, value }: { readonly name: string; readonly value: string | null | undefined }): ReactNode {
+  return (
+    <div>
+      <dt className="small soft">{name}</dt>
+      <dd>{value ?? "…"}</dd>
+    </div>
+  );
+}
