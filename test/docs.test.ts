@@ -26,6 +26,28 @@ describe("the README", () => {
   });
 });
 
+describe("the version", () => {
+  test("is one in the package, its lock file, the changelog and the documents", () => {
+    const { version } = JSON.parse(read("package.json")) as { version: string };
+    const lock = JSON.parse(read("package-lock.json")) as { version: string; packages: { "": { version: string } } };
+    const [newest] = [...read("CHANGELOG.md").matchAll(/^## (\d+\.\d+\.\d+)/gm)].map((match) => match[1]);
+    expect([lock.version, lock.packages[""].version, newest]).toEqual([version, version, version]);
+    const named = pages
+      .filter((page) => page !== "CHANGELOG.md")
+      .flatMap((page) =>
+        [...read(page).matchAll(/\bskein@?\s?v?(\d+\.\d+\.\d+)/gi)].map((match) => `${page} ${match[1]}`),
+      );
+    expect(named.filter((text) => !text.endsWith(` ${version}`))).toEqual([]);
+  });
+
+  test("deprecates nothing as long as no version is published", () => {
+    const published = [...read("CHANGELOG.md").matchAll(/^## \d+\.\d+\.\d+, (?!unreleased)/gm)];
+    const deprecated = pages.filter((page) => !page.includes("decisions/") && /\bdeprecated\b/i.test(read(page)));
+    expect(published).toEqual([]);
+    expect(deprecated).toEqual([]);
+  });
+});
+
 describe("the pages of the documentation", () => {
   test("show session files in the version that is written", () => {
     const guide = read("docs/guides/session-files.md");

@@ -23,7 +23,9 @@ export function cliReference(commands: readonly Command[]): string {
   return `${parts.join("\n\n")}\n`;
 }
 
-const COMMON = `- **Exit codes.** 0: success. 1: a failure or a finding; a sentence on the standard error says why. 2: the command line
+const COMMON = `- **Without a command**, \`skein\` shows on a terminal how many sessions the default store has, your servers, and which other programs
+  have sessions on this machine. It opens no file of theirs. In a pipe and with \`--json\` it prints the help.
+- **Exit codes.** 0: success. 1: a failure or a finding; a sentence on the standard error says why. 2: the command line
   is invalid, and nothing was done.
 - **Sessions** are named by their id, by a prefix or a suffix of it that no other session has (its last six characters, or
   \`…4b446e\`), or by \`last\`: the session with the latest message. If a part fits several sessions, the error lists them.

@@ -10,6 +10,7 @@ import { compact } from "./commands/changing/compact.ts";
 import { completion } from "./commands/completion.ts";
 import { copy } from "./commands/keeping/copy.ts";
 import { deleteCommand, undelete } from "./commands/keeping/delete.ts";
+import { docs } from "./commands/reading/docs.ts";
 import { doctor } from "./commands/keeping/doctor.ts";
 import { erase, exportUser } from "./commands/keeping/erase.ts";
 import { exportCommand } from "./commands/keeping/export.ts";
@@ -61,7 +62,16 @@ const keeping: readonly Command[] = [
 ];
 const persons: readonly Command[] = [exportUser, erase];
 const serving: readonly Command[] = [serve, worker, acp, mcp, open, token];
-const others: readonly Command[] = [chat, ...reading, ...running, ...changing, ...keeping, ...persons, ...serving];
+const others: readonly Command[] = [
+  chat,
+  ...reading,
+  ...running,
+  ...changing,
+  ...keeping,
+  ...persons,
+  ...serving,
+  docs,
+];
 
 /** Every command of the program, in the order of its help. */
 export const commands: readonly Command[] = [...others, completion(others)];

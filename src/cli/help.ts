@@ -88,7 +88,10 @@ function shellLines(line: string, width: number): string[] {
 }
 
 /** Wraps and indents a text; a word that is too long gets its own line. */
-function wrap(text: string, { width, indent = 0 }: { readonly width: number; readonly indent?: number }): string[] {
+export function wrap(
+  text: string,
+  { width, indent = 0 }: { readonly width: number; readonly indent?: number },
+): string[] {
   return wrapWords(text.split(" "), Math.min(width, WIDTH_MAX) - indent).map((line) => " ".repeat(indent) + line);
 }
 

@@ -9,5 +9,8 @@ export function versionOfPackage(): string {
   return version;
 }
 
+/** The directory of the documentation. */
+export const DOCS: string = fileURLToPath(new URL("../../docs/", import.meta.url));
+
 /** The directory of the built studio, which `npm run build` makes. */
 export const STUDIO: string = fileURLToPath(new URL("../../dist/studio/", import.meta.url));

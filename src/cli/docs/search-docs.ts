@@ -1,0 +1,89 @@
+import { type DocPage, type DocSection, plainText } from "./doc-pages.ts";
+
+/** A page that a search found, with the section that fits best. */
+export interface DocHit {
+  readonly page: DocPage;
+  readonly section: DocSection;
+  readonly score: number;
+}
+
+/** Words that are in most questions, and say nothing about them. */
+const STOP_WORDS = new Set(
+  "a an and any are as at be by can do does for from get have how i if in into is it its me my not of on one or so that the their them there this to use want was what when where which who why will with without you your skein".split(
+    " ",
+  ),
+);
+
+/** How much an occurrence counts: in the title of the page, what it is about, the heading, or the text. */
+const WEIGHTS = { title: 6, about: 4, heading: 6, text: 1 } as const;
+/** Further occurrences in one section count less and less. */
+const SATURATION = 4;
+/** About how long a section may be before its length counts against it. */
+const LENGTH_TYPICAL = 250;
+
+/**
+ * The pages that answer a question best, the best first. Each word of the question counts by how rare it is; a page is left out if it has
+ * less than half of the words.
+ */
+export function searchDocs(pages: readonly DocPage[], question: string, hitsMax: number): readonly DocHit[] {
+  const words = [...new Set(wordsOf(question))];
+  const indexed = pages.flatMap((page) =>
+    page.sections.map((section) => ({ page, section, counts: countsOf(page, section) })),
+  );
+  const rarity = new Map(
+    words.flatMap((word) => {
+      const found = indexed.filter(({ counts }) => counts.weights.has(word)).length;
+      // A word that no page has would only hide the pages that have the others.
+      return found === 0 ? [] : [[word, Math.log(1 + (indexed.length - found + 0.5) / (found + 0.5))] as const];
+    }),
+  );
+  const whole = [...rarity.values()].reduce((sum, each) => sum + each, 0);
+  const best = new Map<DocPage, DocHit>();
+  for (const { page, section, counts } of indexed) {
+    let score = 0;
+    let covered = 0;
+    for (const [word, rare] of rarity) {
+      const weight = counts.weights.get(word) ?? 0;
+      if (weight === 0) continue;
+      covered += rare;
+      score +=
+        (rare * weight * (SATURATION + 1)) / (weight + SATURATION * (0.5 + 0.5 * (counts.length / LENGTH_TYPICAL)));
+    }
+    const share = whole === 0 ? 0 : covered / whole;
+    if (share < 0.5) continue;
+    score *= share * share;
+    if (score > (best.get(page)?.score ?? 0)) best.set(page, { page, section, score });
+  }
+  return [...best.values()].sort((a, b) => b.score - a.score).slice(0, hitsMax);
+}
+
+function countsOf(page: DocPage, section: DocSection) {
+  const weights = new Map<string, number>();
+  const add = (text: string, weight: number) => {
+    const words = wordsOf(text);
+    for (const word of words) weights.set(word, (weights.get(word) ?? 0) + weight);
+    return words.length;
+  };
+  add(page.title, section.anchor === "" ? WEIGHTS.title : WEIGHTS.title / 2);
+  add(page.about, section.anchor === "" ? WEIGHTS.about : WEIGHTS.about / 4);
+  add(section.heading, WEIGHTS.heading);
+  const length = add(plainText(section.text), WEIGHTS.text);
+  return { weights, length };
+}
+
+/** The words of a text that count, without the endings that English gives them. */
+function wordsOf(text: string): string[] {
+  const words = text.toLowerCase().match(/[\p{L}\p{N}_]+(?:[.-][\p{L}\p{N}_]+)*/gu) ?? [];
+  // `next.js` and `hand-over` are found as a whole and by their parts.
+  const parts = words.flatMap((word) => (/[.-]/.test(word) ? [word, ...word.split(/[.-]/)] : [word]));
+  return parts.filter((word) => !STOP_WORDS.has(word)).map(stemOf);
+}
+
+function stemOf(word: string): string {
+  if (word.length < 5) return word.length === 4 && /[^s]s$/.test(word) ? word.slice(0, -1) : word;
+  const stem = word
+    .replace(/(?:ies|ied)$/, "y")
+    .replace(/(?<=[^s])s$/, "")
+    .replace(/(?:ations?|ing|ion|ed|ment|er|ly)$/, "");
+  return (stem.length < 3 ? word : stem).replace(/(.)\1$/, "$1").replace(/[ey]$/, "");
+}
