@@ -14,9 +14,9 @@ export async function openPostgresServer(url: string, { synced = true } = {}): P
   const schemas = new Set([prefix]);
   await sql.unsafe(`CREATE SCHEMA ${prefix}`);
   await sql.unsafe(
-    `CREATE TABLE ${prefix}.bare (session bigint, seq bigint, id text, body jsonb, PRIMARY KEY (session, seq))`,
+    `CREATE TABLE ${prefix}.bare (session bigint, seq bigint, id text, body json, PRIMARY KEY (session, seq))`,
   );
-  const insert = `INSERT INTO ${prefix}.bare (session, seq, id, body) VALUES ($1, $2, $3, $4::text::jsonb)`;
+  const insert = `INSERT INTO ${prefix}.bare (session, seq, id, body) VALUES ($1, $2, $3, $4::text::json)`;
   let seq = 0;
   return {
     kind: "postgres",

@@ -61,9 +61,15 @@ export function checkLoopOptions(options: LoopOptions): OfferedTools {
   checkContext(options.context);
   checkPark(options.park);
   checkOnApproval(options.onApproval);
+  checkFlag(options.recordInstructions, "recordInstructions");
   const offered = offerTools(options);
   checkOutput(options, offered);
   return offered;
+}
+
+function checkFlag(flag: unknown, name: string): void {
+  if (flag !== undefined && typeof flag !== "boolean")
+    throw invalidOption(`${name} is ${show(flag)}, not true or false.`);
 }
 
 function checkEdits(edits: LoopEdits | undefined): void {
@@ -118,6 +124,19 @@ export function checkRunOptions(options: RunOptions): void {
   if (options.runId !== undefined) checkName(options.runId, "a run's");
   checkDeadline(options.deadline);
   checkRetry(options.retry);
+  checkProviderOptions(options.providerOptions);
+}
+
+function checkProviderOptions(providerOptions: unknown): void {
+  if (providerOptions === undefined) return;
+  try {
+    if (JSON.stringify(providerOptions) !== undefined) return;
+  } catch {
+    // A cycle or a bigint.
+  }
+  throw invalidOption(
+    `providerOptions is ${show(providerOptions)}, which is not JSON; give an object of the provider's options.`,
+  );
 }
 
 function checkContext(transforms: unknown): void {

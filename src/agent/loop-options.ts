@@ -145,6 +145,11 @@ export interface LoopOptions extends RunOptions {
    * brings them back.
    */
   readonly edits?: LoopEdits;
+  /**
+   * Whether the log gets the text of the agent's instructions (default true). With false it gets a digest, and a run that is
+   * recovered is sent the instructions that its agent has then.
+   */
+  readonly recordInstructions?: boolean;
   /** Transforms of the messages of each request, applied in order; see `pruneContext`. */
   readonly context?: readonly ContextTransform[];
 }
@@ -193,6 +198,7 @@ export const LOOP_KEYS: KeysOf<LoopOptions> = {
   onBudget: true,
   compaction: true,
   edits: true,
+  recordInstructions: true,
   context: true,
 };
 

@@ -13,12 +13,12 @@ import type { ResultShortener } from "./context/result-shortener.ts";
 import { type LoopOptions, MAX_TOOL_ROUNDS_DEFAULT } from "./loop-options.ts";
 import { ModelError } from "./model/model-error.ts";
 import type { ModelRequest } from "./model/model.ts";
-import type { ToolSchema } from "../session/log/setup.ts";
 import { checkWhole } from "./model/read-reply.ts";
 import { type GivenOutput, isAnswer, lastAnswerIn, RunOutput } from "./output/run-output.ts";
 import type { ResumeState } from "./persist/resume-state.ts";
 import type { RunInputs } from "./run-inputs.ts";
 import type { RunLog } from "./persist/run-log.ts";
+import type { SentSetup } from "./persist/run-setup.ts";
 import type { RunTelemetry } from "./telemetry.ts";
 import { type DispatchHost, ToolDispatch } from "./tools/tool-dispatch.ts";
 import { errorMessage, resultMessage, type ToolFailure } from "./tools/tool-result.ts";
@@ -27,7 +27,8 @@ import { untilAborted } from "./follow-abort.ts";
 /** The parts of a loop. */
 export interface LoopParts {
   readonly options: LoopOptions;
-  readonly schemas: readonly ToolSchema[];
+  /** What the requests contain beside their messages. */
+  readonly setup: SentSetup;
   readonly host: DispatchHost;
   readonly inputs: RunInputs;
   readonly context: LoopContext;
@@ -60,10 +61,11 @@ export class Loop {
   constructor(parts: LoopParts) {
     this.#parts = parts;
     const { output } = parts.options;
-    this.#output = output === undefined ? null : new RunOutput(output, parts.options);
+    this.#output = output === undefined ? null : new RunOutput(output, parts.options, parts.setup.output);
     this.#log = parts.host.log;
     this.#log.onRow = (row) => parts.context.push(row);
-    this.#parameters = parametersOf(parts.options);
+    const { providerOptions } = parts.options;
+    this.#parameters = parametersOf({ ...parts.setup, ...defined({ providerOptions }) });
     this.#question = transformsOf(parts).length === 0 ? null : questionOf(this.#log.output.transcript);
   }
 
@@ -222,8 +224,7 @@ export class Loop {
   }
 
   #request(messages: Messages): ModelRequest {
-    const { options, schemas } = this.#parts;
-    const { toolChoice } = options;
+    const { toolChoice, tools: schemas = [] } = this.#parts.setup;
     // A choice that forces a call would force one in every round, and the run would never end.
     const forced = toolChoice !== "auto" && toolChoice !== "none";
     const chosen = forced && this.#round > 1 ? undefined : toolChoice;

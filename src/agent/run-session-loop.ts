@@ -2,7 +2,7 @@ import { hostname } from "node:os";
 import { checkOptionsOf } from "../session/check-arguments.ts";
 import { defined } from "../internal/defined.ts";
 import { SessionError, show } from "../session/errors.ts";
-import { textOf } from "../session/message.ts";
+import { type Message, textOf } from "../session/message.ts";
 import { HookRunner } from "../session/context/hooks.ts";
 import { operation, Session } from "../session/value/session.ts";
 import { sessionRegistry } from "../session/value/session-registry.ts";
@@ -22,6 +22,8 @@ import type { OfferedTools } from "./tools/offer-tools.ts";
 import { openRunLog } from "./persist/open-run-log.ts";
 import { type ResumeState, resumeStateOf } from "./persist/resume-state.ts";
 import type { RunAgent } from "./persist/persist-option.ts";
+import { hasGivenPrompt } from "./persist/resume-state.ts";
+import { presentSetup, type SentSetup } from "./persist/run-setup.ts";
 import type { OutputSchema, SessionRun } from "./session-run.ts";
 import { RunTelemetry } from "./telemetry.ts";
 import { untilAborted } from "./follow-abort.ts";
@@ -135,12 +137,12 @@ async function startLoop({ run, input, agent, options, offered, telemetry }: Loo
   const { budget, executor, persist, compaction } = options;
   const treeHooks = persist instanceof SessionTree ? persist.hooks : noHooks();
   const hooks = compaction === false ? treeHooks : treeHooks.with([compaction?.hooks ?? []].flat());
-  const context = new LoopContext(agent.transcript.toMessages(), user.transcript);
-  const { tools, schemas } = offered;
+  const context = new LoopContext(messagesOf(agent, log.setup?.instructions), user.transcript);
+  const setup = log.setup as SentSetup;
   const room = new ContextRoom({ options, context, hooks, log, inside: run.inside });
   const loop = new Loop({
     options,
-    schemas,
+    setup,
     inputs,
     context,
     room,
@@ -151,7 +153,7 @@ async function startLoop({ run, input, agent, options, offered, telemetry }: Loo
     host: {
       log,
       approvals,
-      tools,
+      tools: offered.tools,
       ask: run.ask,
       executor: executor ?? null,
       inside: run.inside,
@@ -200,19 +202,22 @@ export async function keep(
   run: LoopRun,
   input: Session,
   agent: Session,
-  options: RunOptions,
+  options: LoopOptions,
   offered?: OfferedTools,
 ): Promise<void> {
-  const { persist = false, sandboxHandleId, leaseMs, executor, model } = options;
+  const { persist = false, sandboxHandleId, leaseMs, executor, model, recordInstructions = true } = options;
   // A missing package must be detected before a session is created for a run that cannot ask its model.
   if (executor === undefined) await model?.prepare?.();
   const { runId, output, signal } = run.log;
+  const instructions = systemPromptOf(agent);
+  const given = { instructions, replacesInstructions: hasGivenPrompt(agent) };
   await openRunLog(persist, {
     runId,
     answers: answersOf(options, offered),
     output,
     user: input,
-    systemPrompt: systemPromptOf(agent),
+    ...(recordInstructions && { systemPrompt: instructions }),
+    ...(offered && { setup: presentSetup(options, offered, given) }),
     signal,
     onLost: run.lose,
     begin: (beginning) => run.begin(beginning),
@@ -226,6 +231,12 @@ function answersOf({ agentName, model }: RunOptions, offered: OfferedTools | und
     model: model && `${model.provider}/${model.id}`,
     tools: offered?.schemas.map(({ name }) => name),
   });
+}
+
+/** What an agent puts before a conversation: its instructions as one message, as they are recorded, and its other rows. */
+function messagesOf(agent: Session, instructions: string | undefined): readonly Message[] {
+  const others = agent.transcript.toMessages().filter(({ role }) => role !== "system");
+  return instructions === undefined ? others : [{ role: "system", content: instructions }, ...others];
 }
 
 /** The instructions of an agent as one text; null if it has none. */

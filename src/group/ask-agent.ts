@@ -105,11 +105,13 @@ async function runLoop(
       // The agent's run uses the id of the group's run, so that its questions are found through the open run.
       runId,
       persist: {
-        openLog: ({ begin, answers = {} }) =>
-          begin({
-            ...{ access, state: newRun(runId), from: 0, lastId: log.leafId, atLeaf: true, user, append: {} },
+        openLog: async ({ begin, answers = {}, setup: present }) => {
+          const setup = present === undefined ? null : await log.setupOf(present);
+          await begin({
+            ...{ access, state: newRun(runId), from: 0, lastId: log.leafId, atLeaf: true, user, append: {}, setup },
             drafts: [startedFirst({ runId, answers }, 0)],
-          }),
+          });
+        },
       },
     });
     atWork(run);

@@ -1,4 +1,6 @@
 import { LogFollower } from "../agent/persist/log-follower.ts";
+import { UNLIMITED } from "../agent/persist/run-log.ts";
+import { chooseSetup, type PresentSetup, readSetup, type SentSetup } from "../agent/persist/run-setup.ts";
 import type { SessionRoom } from "../tree/tree-backing.ts";
 import { contextPath } from "../session/context/context.ts";
 import { type Entry, type EntryDraft, isNode } from "../session/log/entry.ts";
@@ -8,7 +10,7 @@ import { type GroupState, stepGroup } from "../session/log/group-state.ts";
 import type { RecordedEvent } from "../session/log/run-event.ts";
 import { type RunState, stepRun } from "../session/log/run-fold.ts";
 import type { Guard, SessionStore } from "../session/store.ts";
-import { readBranch, readContextEntries } from "../tree/path-reader.ts";
+import { pathAt, readBranch, readContextEntries } from "../tree/path-reader.ts";
 import type { SessionTree } from "../tree/session-tree.ts";
 import { contextItems, type GroupItem, itemsOf } from "./agent-view.ts";
 
@@ -147,6 +149,30 @@ export class GroupLog {
       if (!(error instanceof SessionError && ENTRY_FAULTS.has(error.code))) this.#broken ??= error;
       throw error;
     }
+  }
+
+  /**
+   * What the requests of an agent contain beside their messages, and the agent's `setup` in the log. Instructions are recorded as
+   * a digest: agents of a group do not read each other's.
+   */
+  async setupOf(given: PresentSetup): Promise<SentSetup> {
+    const present = { ...given, recordsInstructions: false };
+    const { agent } = present.setup;
+    const { store } = this.#tree;
+    const recordedId = this.#run.agentSetups.get(agent);
+    const recorded = await readSetup(store, this.header, recordedId);
+    const lastId = recorded === null ? await this.#lastSetup(agent) : recordedId;
+    const last = lastId === recordedId ? recorded : await readSetup(store, this.header, lastId);
+    const kept = recorded === null ? null : { setup: recorded.setup, model: present.model };
+    const { sent, drafts } = chooseSetup(present, kept, last);
+    if (drafts.length > 0) await this.append(drafts, UNLIMITED);
+    return sent;
+  }
+
+  async #lastSetup(agent: string): Promise<string | undefined> {
+    const head = await this.head();
+    const { setups } = await this.store.settings(head.header.id, await pathAt(this.store, head, this.#leafId));
+    return Object.hasOwn(setups, agent) ? setups[agent] : undefined;
   }
 
   /** Appends facts about the run, wherever the leaf is. */

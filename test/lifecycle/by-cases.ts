@@ -38,6 +38,7 @@ export const byCases: readonly LifecycleCase[] = [
         ["message", "boss"],
         ["message", "ann"],
         ["variables", null],
+        ["setup", null],
         ["run", null],
         ["message", null],
         ["run", null],

@@ -88,7 +88,7 @@ function activePath(entries: readonly Entry[]): Entry[] {
   const path: Entry[] = [];
   const leafId = entries.reduce<string | null>((leaf, entry) => {
     if (entry.type === "leaf") return entry.targetId;
-    return ["message", "variables"].includes(entry.type) && entry.parentId === leaf ? entry.id : leaf;
+    return ["message", "variables", "setup"].includes(entry.type) && entry.parentId === leaf ? entry.id : leaf;
   }, null);
   for (let entry = byId.get(leafId ?? ""); entry !== undefined; entry = byId.get(entry.parentId ?? ""))
     path.unshift(entry);

@@ -39,9 +39,16 @@ export class RunOutput {
   readonly #byTool: boolean;
   readonly #retries: number;
 
-  /** @throws {SessionError} `INVALID_OPTION` for a schema that does not provide JSON Schema. */
-  constructor(schema: ValueSchema, { outputRetries = OUTPUT_RETRIES_DEFAULT, model, executor }: LoopOptions) {
-    const described = outputSchema(schema);
+  /**
+   * With `described`, the model is told of that JSON Schema instead of the schema's own.
+   *
+   * @throws {SessionError} `INVALID_OPTION` for a schema that does not provide JSON Schema.
+   */
+  constructor(
+    schema: ValueSchema,
+    { outputRetries = OUTPUT_RETRIES_DEFAULT, model, executor }: LoopOptions,
+    described: JsonObject = outputSchema(schema),
+  ) {
     this.#schema = schema;
     this.#isWrapped = described["type"] !== "object";
     this.#told = closeSchema(this.#isWrapped ? wrapSchema(described) : described);

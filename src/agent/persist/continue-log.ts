@@ -1,8 +1,10 @@
+import { defined } from "../../internal/defined.ts";
 import { SessionCapacityError } from "../../session/errors.ts";
 import type { EntryDraft, EntryOf } from "../../session/log/entry.ts";
 import type { SessionHead } from "../../session/log/fold.ts";
 import { inputIdOf } from "../../session/log/open-runs.ts";
 import { afterRun, newRun, type RunState } from "../../session/log/run-fold.ts";
+import type { Settings } from "../../session/log/settings.ts";
 import type { SessionStore } from "../../session/store.ts";
 import { Transcript } from "../../session/value/transcript.ts";
 import { pathAt } from "../../tree/path-reader.ts";
@@ -10,7 +12,9 @@ import { claimRun } from "./claim-run.ts";
 import type { LogAccess } from "./log-access.ts";
 import { type LogPosition, positionOf } from "./log-position.ts";
 import type { LogRequest } from "./persist-option.ts";
+import { readStart } from "./read-start.ts";
 import { resumeStateOf } from "./resume-state.ts";
+import { chooseSetup, readSetup, type SetupChoice } from "./run-setup.ts";
 import { missingRows, settingDrafts } from "./start-drafts.ts";
 
 /**
@@ -36,23 +40,58 @@ export function continueLog(access: LogAccess, request: LogRequest, given: LogPo
     const atLeaf = onto === head.leafId;
     const moved = !atLeaf && (repeated || given !== null);
     const moves: EntryDraft[] = moved ? [{ type: "leaf", targetId: onto }] : [];
-    const settings = settingDrafts(systemPrompt, await store.settings(sessionId, await pathAt(store, head, onto)));
+    const settings = await store.settings(sessionId, await pathAt(store, head, onto));
+    const before = stateBefore(request, head, asked);
+    const recorded = isFirst || asked !== null ? null : await recordedStart(store, head, before.state);
+    const choice = await setupFor(store, head, request, settings, recorded);
+    const isKept = recorded !== null && choice !== null && systemPrompt !== undefined;
+    const prompt = isKept ? (choice.sent.instructions ?? null) : systemPrompt;
+    const settingsAndSetup = [...settingDrafts(prompt, settings), ...(choice?.drafts ?? [])];
     const by = asked?.by ?? request.by;
     const isInput = asked?.messages !== undefined || request.by !== undefined;
     const said = isInput ? drafts.map((draft) => saidBy(draft, by)) : askedBy(drafts, runId, by);
-    const before = [...ends, ...moves, ...said, ...settings];
+    const preceding = [...ends, ...moves, ...said, ...settingsAndSetup];
+    const start = { ...started, ...defined({ setup: choice?.stored.id }) };
     if (said.length > 0) checkRoom(access, said.length);
     await request.begin({
-      ...stateBefore(request, head, asked),
+      ...before,
       access,
       lastId: onto,
       atLeaf: atLeaf || moved,
-      drafts: [...before, isFirst ? { ...started, before: before.length } : started],
+      drafts: [...preceding, isFirst ? { ...start, before: preceding.length } : start],
       append: { ...(atLeaf ? { below: onto } : { onto }), verbatim: true, guard },
       user,
+      setup: choice?.sent ?? null,
       mayBegin,
     });
   });
+}
+
+/** What a start of the run says about its requests. */
+type RecordedStart = Pick<RunState, "setup" | "model">;
+
+/** The last start of a run that goes on; null if the log has none. */
+async function recordedStart(store: SessionStore, head: SessionHead, state: RunState): Promise<RecordedStart | null> {
+  if (state.startedAt !== null) return state;
+  const start = await readStart(store, head, state.runId);
+  return start === null ? null : { setup: start.setup ?? null, model: start.model ?? null };
+}
+
+/** What the requests of the run contain beside their messages; null if it records no setup. */
+async function setupFor(
+  store: SessionStore,
+  { header }: SessionHead,
+  { setup: present }: LogRequest,
+  { setups }: Settings,
+  start: RecordedStart | null,
+): Promise<SetupChoice | null> {
+  if (present === undefined) return null;
+  const stored = start === null || start.setup === null ? null : await readSetup(store, header, start.setup);
+  const recorded = stored === null ? null : { setup: stored.setup, model: start?.model ?? null };
+  const { agent } = stored?.setup ?? present.setup;
+  const lastId = Object.hasOwn(setups, agent) ? setups[agent] : undefined;
+  const last = lastId === stored?.id ? stored : await readSetup(store, header, lastId);
+  return chooseSetup(present, recorded, last);
 }
 
 /** A run adds an answer to its input. Without room for both it is refused, so that its input does not stay behind. */

@@ -17,6 +17,7 @@ import { FileAccess, StoreAccess, type StoreAccessInit, UnkeptAccess } from "./l
 import { commonRows, findRows } from "./log-position.ts";
 import type { LogOpener, LogRequest, Persist } from "./persist-option.ts";
 import { resumeStateOf } from "./resume-state.ts";
+import { chooseSetup, type SentSetup } from "./run-setup.ts";
 import { rowDrafts, settingDrafts, startedFirst } from "./start-drafts.ts";
 
 /**
@@ -52,11 +53,12 @@ function isOpener(persist: object): persist is LogOpener {
 }
 
 /** A run that is not stored. */
-function openUnkept({ runId, answers, output, user, begin }: LogRequest): Promise<void> {
+function openUnkept({ runId, answers, output, user, setup: present, begin }: LogRequest): Promise<void> {
   const lastId = user.transcript.at(-1)?.id ?? null;
   const access = new UnkeptAccess(output.id, lastId);
   const drafts: EntryDraft[] = [startedFirst({ runId, ...(answers && { answers }) }, 0)];
-  return begin({ access, state: newRun(runId), from: 0, lastId, atLeaf: true, drafts, append: {}, user });
+  const setup = present === undefined ? null : { ...present.setup, id: null };
+  return begin({ access, state: newRun(runId), from: 0, lastId, atLeaf: true, drafts, append: {}, user, setup });
 }
 
 /** The id of the interrupted run, if it is recovered in the same session or file; it keeps this id. */
@@ -114,7 +116,7 @@ async function openFile(path: string | null, request: LogRequest): Promise<void>
   const file = await RunFile.open({
     ...(path === null ? {} : { path }),
     header: headerOf(output, sandboxHandleId),
-    entries: [...rowDrafts(user.transcript), ...start],
+    entries: [...rowDrafts(user.transcript), ...start.drafts],
     // A transcript that comes from the file continues in it, and so does a session with the file's id.
     accepts: async (store, head) =>
       head.header.id === user.id || ((await findRows(store, head, user.transcript))?.length ?? 0) > 0,
@@ -122,7 +124,7 @@ async function openFile(path: string | null, request: LogRequest): Promise<void>
   const access = new FileAccess(file);
   if (!file.created) return continueLog(access, request);
   try {
-    await beginStored(access, request, await access.head(), start.length);
+    await beginStored(access, request, await access.head(), start);
   } catch (error) {
     await access.release(null).catch(() => {});
     throw error;
@@ -134,15 +136,24 @@ function beginStored(
   access: FileAccess | StoreAccess,
   { runId, user, begin }: LogRequest,
   { leafId: lastId, version }: SessionHead,
-  startEntries: number,
+  { drafts, setup }: StoredStart,
 ): Promise<void> {
-  return begin({ access, state: newRun(runId), from: version - startEntries, lastId, atLeaf: true, drafts: [], user });
+  const from = version - drafts.length;
+  return begin({ access, state: newRun(runId), from, lastId, atLeaf: true, drafts: [], user, setup });
+}
+
+/** The start of a run, stored with its session. */
+interface StoredStart {
+  readonly drafts: readonly EntryDraft[];
+  readonly setup: SentSetup | null;
 }
 
 /** The entries of a run in a session created for it: no one else can know the session yet. */
-function startOf(request: LogRequest): readonly EntryDraft[] {
-  const settings = settingDrafts(request.systemPrompt, NO_SETTINGS);
-  return [...settings, startedFirst(request, settings.length)].map((draft) => ({ ...draft, run: request.runId }));
+function startOf(request: LogRequest): StoredStart {
+  const choice = request.setup === undefined ? null : chooseSetup(request.setup, null, null);
+  const settings = [...settingDrafts(request.systemPrompt, NO_SETTINGS), ...(choice?.drafts ?? [])];
+  const drafts = [...settings, startedFirst(request, settings.length, choice?.stored.id)];
+  return { drafts: drafts.map((draft) => ({ ...draft, run: request.runId })), setup: choice?.sent ?? null };
 }
 
 /**
@@ -185,13 +196,13 @@ interface Source {
 /** No one else knows a session that is just being created, so creating it is the claim. */
 async function createOutput(store: SessionStore, request: LogRequest): Promise<void> {
   const start = startOf(request);
-  const entries = [...rowDrafts(request.user.transcript), ...start];
+  const entries = [...rowDrafts(request.user.transcript), ...start.drafts];
   const head = await store.create(headerOf(request.output, request.sandboxHandleId), { entries });
   const access = storeAccess(store, head.header.id, request, { head: async () => head });
   await access.acquire();
   try {
     await access.head();
-    await beginStored(access, request, head, start.length);
+    await beginStored(access, request, head, start);
   } catch (error) {
     await access.release().catch(() => {});
     throw error;

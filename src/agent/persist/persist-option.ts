@@ -4,6 +4,7 @@ import type { SessionStore } from "../../session/store.ts";
 import type { Session } from "../../session/value/session.ts";
 import type { SessionTree } from "../../tree/session-tree.ts";
 import type { RunBeginning } from "./run-log.ts";
+import type { PresentSetup } from "./run-setup.ts";
 
 /**
  * Where a run is stored.
@@ -48,8 +49,10 @@ export interface LogRequest {
   readonly output: Session;
   /** The session from which the run started; its rows are written first, unless they are already stored. */
   readonly user: Session;
-  /** The agent's instructions, stored as a setting for the process that recovers the run. */
-  readonly systemPrompt: string | null;
+  /** The agent's instructions, stored as a setting for the process that continues; absent if their text must not be stored. */
+  readonly systemPrompt?: string | null;
+  /** What the agent's requests contain beside their messages; absent if the run records no setup. */
+  readonly setup?: PresentSetup;
   /** The user who wrote the rows of `user`, the run's input, if no recorded request names them. */
   readonly by?: string;
   /** The handle to record for the sandbox instead of its own id. */

@@ -8,7 +8,7 @@ import { findSessionFile, type PersistedOptions } from "../../tree/persisted-ses
 import { readSession, readTranscript, withOrigin } from "../../tree/read-session.ts";
 import { findRun } from "../../tree/run-file.ts";
 import { readResumeState } from "./read-resume-state.ts";
-import { setResumeState } from "./resume-state.ts";
+import { setGivenPrompt, setResumeState } from "./resume-state.ts";
 
 /** Options for reading the session of a run to recover it. */
 export interface ResumeOptions extends PersistedOptions {
@@ -79,5 +79,6 @@ async function resume(
   const prompt = options.agentPrompt ?? systemPrompt;
   // A run without instructions must not send an empty system message.
   const agent = prompt === null || prompt === "" ? Session.create({ kind: "empty" }) : Session.fromAgentPrompt(prompt);
+  if (options.agentPrompt !== undefined) setGivenPrompt(agent);
   return { user, agent };
 }

@@ -5,6 +5,7 @@ import type { EntryOf } from "../../session/log/entry.ts";
 import type { SandboxPlacement } from "../../session/log/header.ts";
 import type { QueuedInput, RunState } from "../../session/log/run-fold.ts";
 import type { ToolCall } from "../../session/message.ts";
+import type { Session } from "../../session/value/session.ts";
 import type { Transcript } from "../../session/value/transcript.ts";
 
 /** The decision about a call: approved, or denied with a reason. */
@@ -82,6 +83,18 @@ export function setResumeState(transcript: Transcript, state: ResumeState): void
 /** How the run that wrote a transcript stopped, if `resumeSession` attached it. */
 export function resumeStateOf(transcript: Transcript): ResumeState | null {
   return states.get(transcript) ?? null;
+}
+
+const givenPrompts = new WeakSet<Session>();
+
+/** Notes with an agent's session that its instructions were given in place of those on record. */
+export function setGivenPrompt(agent: Session): void {
+  givenPrompts.add(agent);
+}
+
+/** Whether the instructions were given in place of those on record. */
+export function hasGivenPrompt(agent: Session): boolean {
+  return givenPrompts.has(agent);
 }
 
 /** Discards approvals of open calls, so that they are asked again. Denials are kept. */

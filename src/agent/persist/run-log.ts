@@ -18,6 +18,7 @@ import type { EventLog } from "../event-log.ts";
 import type { LeaseHold } from "./lease-hold.ts";
 import type { LogAccess } from "./log-access.ts";
 import { isSaidTo, type LogFollower, type RunMessage } from "./log-follower.ts";
+import type { SentSetup } from "./run-setup.ts";
 
 /** The guard for appends that ignore the turn limit. */
 export const UNLIMITED: Guard = { maxTurns: Number.MAX_SAFE_INTEGER };
@@ -58,6 +59,8 @@ export interface RunBeginning {
   readonly append?: AppendOptions;
   /** The session to work on: the stored rows, then the input. */
   readonly user: Session;
+  /** What the requests contain beside their messages; null for a run that records no setup. */
+  readonly setup?: SentSetup | null;
   /** Called once the start is recorded. If it returns false, the run releases its session and is due again. */
   readonly mayBegin?: (() => Promise<boolean>) | undefined;
 }
@@ -80,6 +83,7 @@ export class RunLog {
   onRow: (row: Row) => void = () => {};
   readonly #handleId: string | undefined;
   #access: LogAccess | null = null;
+  #setup: SentSetup | null = null;
   #state: RunState;
   #last: RecordedEvent | null = null;
   #follower: LogFollower | null = null;
@@ -150,6 +154,11 @@ export class RunLog {
     return this.#cacheKey;
   }
 
+  /** What the requests of the run contain beside their messages; null before it began, or if it records no setup. */
+  get setup(): SentSetup | null {
+    return this.#setup;
+  }
+
   /** The position of the last entry that was folded; -1 before the first. */
   get position(): number {
     return this.#position;
@@ -182,6 +191,7 @@ export class RunLog {
   async begin(beginning: RunBeginning, ready: (user: Session) => void): Promise<void> {
     const { access, state, from, lastId, atLeaf, drafts, append, user } = beginning;
     this.#state = state;
+    this.#setup = beginning.setup ?? null;
     this.#lastId = lastId;
     this.#atLeaf = atLeaf;
     this.#follower = access.follow(from, (entry) => this.#take(entry));
@@ -252,8 +262,10 @@ export class RunLog {
   /** Adds messages, with facts that must be recorded in the same append. */
   add(given: readonly Message[], facts: readonly EntryDraft[] = []): Promise<void> {
     // A store need not look up an id that it assigns itself; the lookup would take nearly as long as the write.
+    const setupId = this.#setup?.id ?? null;
     const drafts = given.map((each): EntryDraft => {
       const message = checkedMessage(each);
+      if (message.role === "assistant" && setupId !== null) return { type: "message", message, setup: setupId };
       const by = this.#authors.get(each);
       return by === undefined ? { type: "message", message } : { type: "message", message, by };
     });

@@ -76,7 +76,7 @@ describe.each(backends)("kept in a $name store", ({ open }) => {
       persist: store,
     });
     const session = await run;
-    const start = ["user: Do it.", "variables", "run started"];
+    const start = ["user: Do it.", "variables", "setup", "run started"];
     const first = [...start, "assistant: [look] [safe]", "effect a"];
     expect(seen[0]).toEqual(first);
     const second = [...first, 'tool: {"ok":true}', "tool: ok"];

@@ -1,3 +1,4 @@
+import { defined } from "../../internal/defined.ts";
 import { sameJson } from "../../internal/json.ts";
 import { uuidv7 } from "../../internal/uuid.ts";
 import type { EntryDraft } from "../../session/log/entry.ts";
@@ -8,13 +9,18 @@ import type { Row, Transcript } from "../../session/value/transcript.ts";
 import type { LogRequest } from "./persist-option.ts";
 
 /** The agent's instructions as a setting, if they differ from those of the path. */
-export function settingDrafts(systemPrompt: string | null, settings: Settings): EntryDraft[] {
-  return systemPrompt === settings.systemPrompt ? [] : [{ type: "variables", set: {}, unset: [], systemPrompt }];
+export function settingDrafts(systemPrompt: string | null | undefined, settings: Settings): EntryDraft[] {
+  if (systemPrompt === undefined || systemPrompt === settings.systemPrompt) return [];
+  return [{ type: "variables", set: {}, unset: [], systemPrompt }];
 }
 
 /** The start of a run in a private log that no one else knows yet; `before` entries of its append precede it. */
-export function startedFirst({ runId, answers }: Pick<LogRequest, "runId" | "answers">, before: number): EntryDraft {
-  return { type: "run", runId, phase: "started", claim: 0, before, ...answers };
+export function startedFirst(
+  { runId, answers }: Pick<LogRequest, "runId" | "answers">,
+  before: number,
+  setupId?: string,
+): EntryDraft {
+  return { type: "run", runId, phase: "started", claim: 0, before, ...answers, ...defined({ setup: setupId }) };
 }
 
 /** All rows as entries of a new session. A row that occurs twice gets a new id the second time. */

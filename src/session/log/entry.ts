@@ -117,7 +117,7 @@ export type FactBody =
       readonly agent?: string;
       readonly model?: string;
       readonly tools?: readonly string[];
-      /** With the first `started`: the id of the `setup` of the run's requests. A recovered run keeps it. */
+      /** With `started`: the id of the `setup` of the run's requests. A recovered run keeps it. */
       readonly setup?: string;
       /** With the first `started`: how many entries of the same append precede it, such as the run's input. */
       readonly before?: number;

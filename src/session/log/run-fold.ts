@@ -75,6 +75,10 @@ export interface RunState {
   readonly agent: string | null;
   readonly model: string | null;
   readonly tools: readonly string[] | null;
+  /** The `setup` entry of its last claim: what its requests contain beside their messages. */
+  readonly setup: string | null;
+  /** Of a group: the `setup` entries of its agents in this run, by agent. */
+  readonly agentSetups: ReadonlyMap<string, string>;
   /** Whether the run's entries name it in `run`. */
   readonly stamped: boolean;
   /** The number of answers over all claims, and how many of these called tools. */
@@ -110,6 +114,8 @@ export function newRun(runId: string): RunState {
     agent: null,
     model: null,
     tools: null,
+    setup: null,
+    agentSetups: NO_SETUPS,
     stamped: false,
     round: 0,
     toolRounds: 0,
@@ -127,6 +133,7 @@ export function newRun(runId: string): RunState {
 }
 
 const NONE: readonly never[] = Object.freeze([]);
+const NO_SETUPS: ReadonlyMap<string, string> = new Map();
 
 /** The metadata key of a delivered message that holds the id of its `queued` entry. */
 export const QUEUED_KEY = "skein.queued";
@@ -150,7 +157,7 @@ export interface RunStep {
  * | all fields | the session's own entries, up to the run's end | inherited or imported entries, except for `sandbox` |
  * | `open` | `stepRuns`, the fold of the head's index | |
  * | `request` | the request with the run's id | |
- * | `claim`, `agent`, `model`, `tools`, `startedAt` | starts of the run; `startedAt` is the first | a start that only records a sandbox |
+ * | `claim`, `agent`, `model`, `tools`, `setup`, `startedAt` | starts of the run; `startedAt` is the first | a start that only records a sandbox |
  * | `round`, `toolRounds`, `usage`, `cost` | answers of the run, and its compactions, over all claims | answers that others append in the meantime |
  * | `answer` | the run's last answer; that of a failed predecessor, if no user message follows it | a predecessor that finished or was cancelled |
  * | `answer.effects`, `answer.asked` | effects and questions after the answer, on every branch | those of an earlier answer, whose calls may have the same ids |
@@ -159,6 +166,7 @@ export interface RunStep {
  * | `queued` | input for this run, until a message delivers it; that of a failed predecessor | input for other runs |
  * | `sandbox` | the last run that recorded one, inherited runs included | an import |
  * | `group` | the roster of the start, and the group's records since its message | records on entries of users |
+ * | `agentSetups` | setups and answers of the run | those of other runs |
  * | `end` | the run's end; a cancel or the session's end, if no process holds the run | ends of other runs |
  */
 export function stepRun(state: RunState, entry: Entry, header: LogHeader): RunStep {
@@ -184,6 +192,8 @@ export function stepRun(state: RunState, entry: Entry, header: LogHeader): RunSt
       return approval(next, entry);
     case "effect":
       return quiet(effect(next, entry));
+    case "setup":
+      return quiet(grown(withSetup(next, entry, entry.agent, entry.id), entry));
     case "queued":
       return quiet(isInputFor(next, entry) ? { ...next, queued: [...next.queued, queuedInput(entry)] } : next);
     case "compaction":
@@ -243,7 +253,7 @@ function ran(
 
 function started(state: RunState, entry: EntryOf<"run">, sessionId: string): RunStep {
   const { runId, startedAt, questions } = state;
-  const { claim = 0, agent = null, model = null, tools = null, timestamp, group: roster } = entry;
+  const { claim = 0, agent = null, model = null, tools = null, setup = null, timestamp, group: roster } = entry;
   const isGroup = roster !== undefined || state.request?.group !== undefined || state.group !== null;
   const messageId = roster?.messageId ?? state.group?.messageId ?? null;
   const isKnown = messageId !== null && state.group?.messageId === messageId;
@@ -255,6 +265,7 @@ function started(state: RunState, entry: EntryOf<"run">, sessionId: string): Run
     agent,
     model,
     tools,
+    setup,
     stamped: entry.run === runId,
     // Runs inside tools are lost with their process, and so are their questions.
     questions: questions.filter(({ approval: { innerRunId } }) => innerRunId === undefined),
@@ -266,8 +277,16 @@ function started(state: RunState, entry: EntryOf<"run">, sessionId: string): Run
   return { state: next, event: { type: "group-started", runId, claim, sessionId, messageId, agents, resumed } };
 }
 
+/** The state of a group's run with the setup that an agent's requests are sent with. */
+function withSetup(state: RunState, entry: Entry, agent: string | undefined, setup: string | undefined): RunState {
+  if (state.group === null || agent === undefined || setup === undefined || !isOfRun(state, entry)) return state;
+  if (state.agentSetups.get(agent) === setup) return state;
+  return { ...state, agentSetups: new Map(state.agentSetups).set(agent, setup) };
+}
+
 /** The state after a message or a record of a group. */
-function said(state: RunState, entry: EntryOf<"message" | "custom">): RunStep {
+function said(before: RunState, entry: EntryOf<"message" | "custom">): RunStep {
+  const state = entry.type === "message" ? withSetup(before, entry, entry.message.agent, entry.setup) : before;
   const isRuns = isOfRun(state, entry);
   const mark = groupMarkOf(entry);
   const isQuestion = mark?.kind === "message" && (entry.run === undefined || entry.run === state.runId);

@@ -3,7 +3,7 @@ const ESCAPE = "\uffff";
 const SPECIAL = /\\u(?:0000|d[89a-f])|\uffff/;
 
 /**
- * Encodes JSON so that `jsonb` accepts it: `jsonb` refuses a NUL and half of a surrogate pair, so those, and the escape
+ * Encodes JSON so that `jsonb` accepts it, and so that `->>` can read a `json`: both refuse a NUL and half of a surrogate pair, so those, and the escape
  * character itself, are replaced by the escape character and their code in hexadecimal.
  */
 export function toJsonb(json: string): string {

@@ -232,7 +232,7 @@ export class PostgresPort implements SqlPort<LoadedSession> {
     for (const batch of batches) {
       await this.runner.change(
         `INSERT INTO ${this.#handle.schema}.entries (session_key, seq, id, state, body)
-         SELECT $1, seq, id, state, body::jsonb
+         SELECT $1, seq, id, state, body::json
          FROM json_to_recordset($2::text::json) AS new (seq bigint, id text, state text, body text)`,
         [key, recordsOf(batch)],
       );
@@ -293,7 +293,7 @@ function appendStatement({ schema, channel }: PostgresHandle, updatesRuns: boole
       RETURNING session_key, ${notifyIfWatched(channel)}
     )${updatesRuns ? runs : ""}
     INSERT INTO ${schema}.entries (session_key, seq, id, state, body)
-    SELECT session_key, seq, id, state, body::jsonb FROM grown
+    SELECT session_key, seq, id, state, body::json FROM grown
     CROSS JOIN json_to_recordset($6::text::json) AS new (seq bigint, id text, state text, body text)`;
 }
 

@@ -13,7 +13,7 @@ type UnsampledColumns = Readonly<Record<string, Readonly<Record<string, string>>
 const UNSAMPLED_BEFORE_LEDGER: UnsampledColumns = {
   sessions: { id: PLAIN_TEXT, user_id: PLAIN_TEXT, cwd: PLAIN_TEXT, segments: "text", header: "jsonb" },
   heads: { session_id: PLAIN_TEXT, lease_run: "text" },
-  entries: { id: PLAIN_TEXT, state: "text", body: "jsonb" },
+  entries: { id: PLAIN_TEXT, state: "text", body: "json" },
   session_parents: { parent_id: PLAIN_TEXT },
   checkpoints: { id: PLAIN_TEXT, body: "text" },
   search_index: { trigrams: "integer[]" },
@@ -42,7 +42,8 @@ export const UNSAMPLED_COLUMNS: UnsampledColumns = { ...UNSAMPLED_BEFORE_LEDGER,
  *   beside its key, as each would slow down every append. `marked` is true if the row in `sessions` is `unsettled` and
  *   `unsearched`; an append to a session that is not marked must mark it first.
  * - `entries` holds the logs of all sessions. Its key begins with the session's key, so the table can be partitioned by it.
- *   `state` encodes the path to the entry and the head after it, see row-encoding.ts.
+ *   `state` encodes the path to the entry and the head after it, see row-encoding.ts. `body` is `json`, which keeps the order
+ *   of keys: the prompt cache of a provider depends on it.
  * - `search_index` holds the trigrams of each block of entries; block -1 has those of the session's id, name and directory.
  *   The first `searched` entries are indexed; `unsearched` is true if there may be more.
  * - `marks` records what was erased, and which erasures are running.
@@ -159,6 +160,8 @@ const MIGRATIONS: readonly string[] = [
      cost double precision NOT NULL,
      PRIMARY KEY (user_id, hour)
    );${withoutStatistics(UNSAMPLED_IN_LEDGER)}`,
+  // Rewrites the table. Existing entries keep the order of keys that jsonb gave them.
+  `ALTER TABLE $.entries ALTER COLUMN body TYPE json USING body::text::json, ALTER COLUMN body SET STATISTICS 0`,
 ];
 
 function withoutStatistics(unsampled: UnsampledColumns): string {

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import type { EntryDraft } from "../../session/log/entry.ts";
 import { createHeader } from "../../session/log/header.ts";
 import { ENTRY_BYTES_MAX } from "../../session/limits.ts";
+import type { SessionStore } from "../../session/store.ts";
 import { checkHeadIsFold } from "../check-head-is-fold.ts";
 import { openAgain, type StoreCase } from "../store-case.ts";
 import { makeThree } from "./append-cases.ts";
@@ -17,6 +18,32 @@ const TEXTS: readonly [what: string, text: string][] = [
   ["a byte order mark and noncharacters", "\ufeffa\ufffe\uffff\ufffd"],
   ["no characters", ""],
 ];
+
+const SCHEMA = { type: "object", properties: { zone: {}, a: {}, mm: {} }, required: ["zone"], $id: "x" };
+
+/** What goes back to a provider byte for byte: tools, its own data, arguments. */
+const ORDERED: readonly EntryDraft[] = [
+  { type: "setup", agent: "clerk", tools: [{ name: "look", description: "Looks.", parameters: SCHEMA }], id: "1" },
+  {
+    type: "message",
+    message: {
+      role: "assistant",
+      content: [{ type: "text", text: "Yes." }],
+      toolCalls: [{ id: "c", name: "look", arguments: '{"zone": 1, "a":2}' }],
+      providerData: { reasoning: [{ type: "reasoning", id: "r", encrypted_content: "e" }], b: 1, a: { d: 1, c: 2 } },
+    },
+    id: "2",
+  },
+];
+
+async function returnsOrdered(store: SessionStore): Promise<void> {
+  const [setup, answer] = await entriesOf(store, "a");
+  assert.ok(setup?.type === "setup" && answer?.type === "message");
+  const [setupDraft, answerDraft] = ORDERED;
+  assert.ok(setupDraft?.type === "setup" && answerDraft?.type === "message");
+  assert.equal(JSON.stringify(setup.tools), JSON.stringify(setupDraft.tools));
+  assert.equal(JSON.stringify(answer.message), JSON.stringify(answerDraft.message));
+}
 
 /** Cases: values that a store accepts and returns unchanged. */
 export const valueCases: readonly StoreCase[] = [
@@ -69,6 +96,24 @@ export const valueCases: readonly StoreCase[] = [
       const entry = await store.getEntry("a", "1");
       assert.ok(entry?.type === "custom");
       assert.deepEqual(entry.data, data);
+    },
+  },
+  {
+    name: "returns the keys of objects in their order",
+    async run({ store }) {
+      await make(store, "a");
+      await store.append("a", ORDERED);
+      await returnsOrdered(store);
+    },
+  },
+  {
+    name: "returns the keys of objects in their order after the store was reopened",
+    needs: "durable",
+    async run(context) {
+      await make(context.store, "a");
+      await context.store.append("a", ORDERED);
+      await context.store.close();
+      await returnsOrdered(await openAgain(context));
     },
   },
   {

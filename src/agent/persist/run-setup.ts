@@ -1,0 +1,206 @@
+import { createHash } from "node:crypto";
+import { defined } from "../../internal/defined.ts";
+import { uuidv7 } from "../../internal/uuid.ts";
+import type { Entry, EntryDraft, EntryOf } from "../../session/log/entry.ts";
+import { isImported } from "../../session/log/fold.ts";
+import type { SessionHeader } from "../../session/log/header.ts";
+import { type Setup, SHARED_FIELDS, type SharedField } from "../../session/log/setup.ts";
+import type { SessionStore } from "../../session/store.ts";
+import { outputSchema } from "../output/run-output.ts";
+import { parametersOf } from "../model/ask-model.ts";
+import type { LoopOptions } from "../loop-options.ts";
+import type { OfferedTools } from "../tools/offer-tools.ts";
+
+/** The name in the setup of an agent that has none. */
+const UNNAMED_AGENT = "agent";
+
+/** A setup with all its fields in it: none refers to another entry. */
+export type WholeSetup = Omit<Setup, "unchanged">;
+
+/** What the requests of a run contain beside their messages. */
+export interface SentSetup extends WholeSetup {
+  /** The entry that records it; null if the run is not kept. */
+  readonly id: string | null;
+}
+
+/** The setup of an agent as the program has it, with the text of its instructions. */
+export interface PresentSetup {
+  readonly setup: WholeSetup;
+  /** Whether the log gets the text of the instructions, and not only their digest. */
+  readonly recordsInstructions: boolean;
+  /** The model that is asked, as `provider/id`. */
+  readonly model: string | null;
+  /** Whether someone gave these instructions for the run that is recovered, so that they are sent instead of the recorded ones. */
+  readonly replacesInstructions: boolean;
+}
+
+/** A setup on record. */
+export interface StoredSetup {
+  readonly id: string;
+  readonly setup: WholeSetup;
+  /** The entries that contain the shared fields. */
+  readonly holders: { readonly [Field in SharedField]?: string };
+}
+
+/** The setup of an agent with these options and instructions. */
+export function presentSetup(
+  options: LoopOptions,
+  { schemas }: OfferedTools,
+  given: { readonly instructions: string | null; readonly replacesInstructions: boolean },
+): PresentSetup {
+  const { agentName = UNNAMED_AGENT, model, output, toolChoice, context = [], recordInstructions = true } = options;
+  const { providerOptions, ...parameters } = parametersOf(options);
+  const setup: WholeSetup = {
+    agent: agentName,
+    ...defined({ instructions: given.instructions ?? undefined }),
+    ...(schemas.length > 0 && { tools: schemas }),
+    ...defined({ ...parameters, toolChoice, output: output && outputSchema(output) }),
+    ...(providerOptions !== undefined && { providerOptionsDigest: digestOf(textOfJson(providerOptions)) }),
+    ...(context.length > 0 && { transformed: true }),
+  };
+  return {
+    setup,
+    recordsInstructions: recordInstructions,
+    model: model === undefined ? null : `${model.provider}/${model.id}`,
+    replacesInstructions: given.replacesInstructions,
+  };
+}
+
+/** How a run got its setup. */
+export interface SetupChoice {
+  readonly sent: SentSetup;
+  readonly stored: StoredSetup;
+  /** The entry to append; empty if the agent's last setup on the path is the same. */
+  readonly drafts: readonly EntryDraft[];
+}
+
+/**
+ * Chooses what the requests of a run contain beside their messages, and what of that is not on record. A run that begins sends the
+ * agent as it is (`recorded` is null). One that goes on sends what it sent before; where the log has a digest only, the present
+ * text. `last` is the agent's last setup on the path.
+ */
+export function chooseSetup(
+  present: PresentSetup,
+  recorded: { readonly setup: WholeSetup; readonly model: string | null } | null,
+  last: StoredSetup | null,
+): SetupChoice {
+  const own = asRecorded(present);
+  const setup = recorded === null ? own : keptOf(recorded, present, own);
+  const { instructions: text } = present.setup;
+  const { instructions = setup.instructionsDigest === undefined ? undefined : text } = setup;
+  const isSame = last !== null && textOfJson(sorted(last.setup)) === textOfJson(sorted(setup));
+  const stored = isSame ? last : storedAs(uuidv7(), setup, last);
+  return {
+    sent: { ...(recorded === null ? present.setup : setup), ...defined({ instructions }), id: stored.id },
+    stored,
+    drafts: isSame ? [] : [draftOf(stored)],
+  };
+}
+
+/** A setup of a log, with the fields that it shares with earlier ones; null for one that is not whole, or that came from outside. */
+export async function readSetup(
+  store: SessionStore,
+  header: Pick<SessionHeader, "id" | "inherited">,
+  id: string | undefined,
+): Promise<StoredSetup | null> {
+  const entry = id === undefined ? null : await store.getEntry(header.id, id);
+  if (!isOwnSetup(header, entry)) return null;
+  const { unchanged = {}, ...setup } = setupOf(entry);
+  const fields: { -readonly [Field in SharedField]?: unknown } = {};
+  const holders: { -readonly [Field in SharedField]?: string } = {};
+  const known = new Map<string, Entry | null>([[entry.id, entry]]);
+  for (const field of SHARED_FIELDS) {
+    const holder = setup[field] === undefined ? unchanged[field] : entry.id;
+    if (holder === undefined) continue;
+    if (!known.has(holder)) known.set(holder, await store.getEntry(header.id, holder));
+    const held = known.get(holder) ?? null;
+    if (!isOwnSetup(header, held) || held[field] === undefined) return null;
+    fields[field] = held[field];
+    holders[field] = holder;
+  }
+  return { id: entry.id, setup: { ...setup, ...(fields as Pick<Setup, SharedField>) }, holders };
+}
+
+/** Whether an entry is a setup that a run of this program wrote; what came in from outside configures nothing. */
+function isOwnSetup(header: Pick<SessionHeader, "inherited">, entry: Entry | null): entry is EntryOf<"setup"> {
+  return entry?.type === "setup" && !isImported(header, entry, entry.seq);
+}
+
+function setupOf(entry: EntryOf<"setup">): Setup {
+  const { type: _type, id: _id, parentId: _parent, timestamp: _time, seq: _seq, by: _by, run: _run, ...rest } = entry;
+  const { inherited: _inherited, ...setup } = rest;
+  return setup;
+}
+
+/** What goes on record of the setup of the program: as JSON, since that is what a provider is sent of it. */
+function asRecorded({ setup: given, recordsInstructions }: PresentSetup): WholeSetup {
+  const setup = JSON.parse(textOfJson(given)) as WholeSetup;
+  const { instructions, ...rest } = setup;
+  if (instructions === undefined || recordsInstructions) return setup;
+  return { ...rest, instructionsDigest: digestOf(instructions) };
+}
+
+/** The recorded setup, with what only the program can say. */
+function keptOf(
+  { setup: recorded, model }: { readonly setup: WholeSetup; readonly model: string | null },
+  present: PresentSetup,
+  own: WholeSetup,
+): WholeSetup {
+  const { agent, instructions: text, instructionsDigest: digest, tools, output } = recorded;
+  const isPresent = present.replacesInstructions || (text === undefined && digest !== undefined);
+  const { instructions, instructionsDigest } = isPresent ? own : { instructions: text };
+  // Another model has no cache of this beginning, and may not take the same parameters.
+  const { thinkingLevel, toolChoice, maxOutputTokens, temperature, stop } = model === present.model ? recorded : own;
+  const { providerOptionsDigest, transformed, output: ownOutput } = own;
+  return {
+    agent,
+    ...defined({
+      instructions,
+      instructionsDigest,
+      tools,
+      thinkingLevel,
+      toolChoice,
+      maxOutputTokens,
+      temperature,
+      stop,
+    }),
+    // The program checks the value, so that only it can say that there is one.
+    ...defined({ output: ownOutput === undefined ? undefined : (output ?? ownOutput) }),
+    ...defined({ providerOptionsDigest, transformed }),
+  };
+}
+
+function storedAs(id: string, setup: WholeSetup, last: StoredSetup | null): StoredSetup {
+  const holders: { -readonly [Field in SharedField]?: string } = {};
+  for (const field of SHARED_FIELDS) {
+    if (setup[field] === undefined) continue;
+    const isSame = textOfJson(last?.setup[field] ?? null) === textOfJson(setup[field]);
+    holders[field] = (isSame ? last?.holders[field] : undefined) ?? id;
+  }
+  return { id, setup, holders };
+}
+
+function draftOf({ id, setup, holders }: StoredSetup): EntryDraft {
+  const own: { -readonly [Key in keyof WholeSetup]: WholeSetup[Key] } = { ...setup };
+  const unchanged: { -readonly [Field in SharedField]?: string } = {};
+  for (const field of SHARED_FIELDS) {
+    const holder = holders[field];
+    if (holder === undefined || holder === id) continue;
+    delete own[field];
+    unchanged[field] = holder;
+  }
+  return { type: "setup", id, ...own, ...(Object.keys(unchanged).length > 0 && { unchanged }) };
+}
+
+/** The fields in one order; the order of keys within them counts, as it does for a provider's cache. */
+function sorted(setup: WholeSetup): readonly (readonly [string, unknown])[] {
+  return Object.entries(setup).sort(([one], [other]) => (one < other ? -1 : 1));
+}
+
+function digestOf(text: string): string {
+  return `sha256:${createHash("sha256").update(text).digest("base64")}`;
+}
+
+function textOfJson(value: unknown): string {
+  return JSON.stringify(value);
+}
