@@ -10,8 +10,8 @@ const run = promisify(execFile);
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const bench = join(root, "scripts/bench.mjs");
 
-/** Those that start many processes or a browser take long even when they are small; `npm run bench -- --quick` has them. */
-const LONG = ["studio", "cold", "fleet", "http", "scale", "peers"];
+/** The sections to run here: all of them take a minute. `npm run bench -- --quick` runs all. */
+const SHORT = ["append", "checks", "redis"];
 
 /** It starts a process for each section, which takes minutes on a busy machine. */
 const TIMEOUT_MS = 480_000;
@@ -23,8 +23,8 @@ test("the benchmark measures the requested sections, in small sizes too, and pri
     (error: { stderr: string }) => error,
   );
   const names = /there are ([^.]+)\./.exec(all.stderr)?.[1]?.split(", ") ?? [];
-  expect(names).toEqual(expect.arrayContaining([...LONG, "append", "postgres", "redis"]));
-  const chosen = names.filter((name) => !LONG.includes(name));
+  const chosen = names.filter((name) => SHORT.includes(name));
+  expect(chosen).toHaveLength(SHORT.length);
   const { stdout, stderr } = await run(process.execPath, [bench, "--quick", "--only", chosen.join(",")], { cwd: root });
   const rows = stdout.split("\n").filter((line) => line.startsWith("| "));
   expect([...new Set(rows.slice(2).map((line) => line.split(" ")[1]))]).toEqual(chosen);

@@ -21,12 +21,19 @@ export const companionCases: readonly LifecycleCase[] = [
       events.on("suspended", ({ sessionId }) => seen.push(status(sessionId)));
       events.on("resumed", ({ sessionId }) => seen.push(status(sessionId)));
       events.on("closed", ({ sessionId }) => seen.push(status(sessionId)));
-      await desk.create({ userId: "ann", id: "s" });
-      await desk.addTurn("s", { ...hello, turnId: "t" });
-      await desk.suspend("s");
-      await desk.resume("s");
-      await desk.close("s");
-      await desk.create({ userId: "ann", id: "late" });
+      const acts: (() => Promise<unknown>)[] = [
+        () => desk.create({ userId: "ann", id: "s" }),
+        () => desk.addTurn("s", { ...hello, turnId: "t" }),
+        () => desk.suspend("s"),
+        () => desk.resume("s"),
+        () => desk.close("s"),
+        () => desk.create({ userId: "ann", id: "late" }),
+      ];
+      for (const act of acts) {
+        await act();
+        // A read that a listener has started must not see the next write.
+        await Promise.all(seen);
+      }
       advance(61);
       await desk.sweep();
       const [checkpoint] = await store.listCheckpoints("s");

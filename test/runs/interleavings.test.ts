@@ -26,7 +26,7 @@ describe.each(backends)(
           const played = await interleave(store, { seed, moves: seed % 2 === 0 });
           expect([played.unexpected, played.torn]).toEqual([[], []]);
           expect(problemsOf(played)).toEqual([]);
-          for (const claim of played.claims) checkClaim(claim, played.entries);
+          for (const claim of played.claims) checkClaim(claim, played);
           await checkHeadIsFold(store, "s");
         } finally {
           await store.close();
@@ -37,10 +37,11 @@ describe.each(backends)(
 );
 
 /** The listeners of a claim get the events that a fold of the log gives, and its process ends with the state of that fold. */
-function checkClaim({ runId, events, last }: ObservedClaim, entries: readonly Entry[]): void {
+function checkClaim({ runId, events, last }: ObservedClaim, { entries, moved }: Interleaving): void {
   const [first, end] = [events[0]?.seq ?? 0, events.at(-1)?.seq ?? -1];
   const { state, position } = last();
-  const fold = new RunsFold(HEADER);
+  // A run that is resumed after a user moved the leaf continues with the answer on that path, not with its latest answer.
+  const fold = new RunsFold(HEADER, moved ? (state.answer?.id ?? null) : null);
   const recorded: unknown[] = [];
   for (const entry of entries.slice(0, Math.max(position, end) + 1)) {
     const before = fold.states.get(runId) ?? newRun(runId);

@@ -18,7 +18,12 @@ export const fleetStores = ["postgres", "redis"];
 /** The same, and a store on PostgreSQL with a queue on Redis. @type {readonly string[]} */
 export const fleetPlaces = [...fleetStores, "postgres and redis"];
 
-const sizes = { worker: 3, server: 2 };
+const sizesBy = {
+  random: { worker: 3, server: 2 },
+  // No member is killed, so two of each are enough for one to remain.
+  restart: { worker: 2, server: 2 },
+  servers: { worker: 3, server: 2 },
+};
 const rounds = 2;
 /** If no worker dies, no run may fail, however busy the machine is. */
 const leaseMsBy = { random: 2_000, restart: 20_000, servers: 2_000 };
@@ -94,7 +99,7 @@ export async function runFleetTrial(store, limits) {
   const sessions = Array.from({ length: sessionsAtOnce }, (_, index) => `s${index}`);
   const keeper = await openWith(place.url, sessions);
   try {
-    await within("The start of the fleet", fleet.start(sizes));
+    await within("The start of the fleet", fleet.start(sizesBy[harm.to]));
     const people = new FleetPeople(fleet, answerMsMaxBy[harm.to], await import("skein/client"));
     const [begin, end] = [Date.now(), Date.now() + durationMs];
     const strikes = () => strikesOf(fleet) + harmed.count;
@@ -105,9 +110,8 @@ export async function runFleetTrial(store, limits) {
     const isQuiet = () => harm.to === "servers" && Math.floor((Date.now() - begin) / partMs) % 2 === 1;
     let [told, emptied] = [begin, !harm.emptyQueue];
     while (wanted()) {
-      const act =
-        harm.to === "restart" ? fleet.restart() : isQuiet() ? killApart(fleet) : strikeAny(fleet, harm, harmed);
-      await within("A strike", act);
+      if (harm.to === "restart") await restartAll(fleet);
+      else await within("A strike", isQuiet() ? killApart(fleet) : strikeAny(fleet, harm, harmed));
       if (!emptied && (strikes() > strikesMin / 2 || people.runs.length > runsMin / 2)) {
         // What a dead worker knew is now in the log only.
         emptied = fleet.kill("worker");
@@ -343,10 +347,17 @@ function strikeAny(fleet, harm, servers) {
   return harm.to === "random" || Math.random() < 0.5 ? strike(fleet) : strikeServers(fleet, servers);
 }
 
+/** Restarts all members. The time limit is for each member, since a busy machine needs minutes for all. @param {Fleet} fleet */
+async function restartAll(fleet) {
+  const steps = fleet.restart();
+  while (!(await within("The restart of a member", steps.next())).done);
+}
+
 /** Kills a worker, and gives the others, once all are running, the time to take over its runs. @param {Fleet} fleet */
 async function killApart(fleet) {
   await wait(apartMs + Math.random() * 1000);
-  for (const until = Date.now() + allThereMsMax; fleet.workers < sizes.worker && Date.now() < until; ) await wait(100);
+  for (const until = Date.now() + allThereMsMax; fleet.workers < sizesBy.servers.worker && Date.now() < until; )
+    await wait(100);
   fleet.kill("worker");
 }
 

@@ -152,8 +152,11 @@ export class Fleet {
     return true;
   }
 
-  /** Replaces everybody one by one, each in order: the next one is there before the last one goes. */
-  async restart() {
+  /**
+   * Replaces all members one by one: each is ready before its predecessor is told to end. Yields after each member, so that the
+   * caller can limit the time per member.
+   */
+  async *restart() {
     const old = [...this.#members];
     // The next one starts in the meantime: starting a process takes most of the time on a busy machine.
     let next = this.#hire(old[0]?.role ?? "worker");
@@ -165,6 +168,7 @@ export class Fleet {
       this.counts.restarts += 1;
       member.child.kill("SIGTERM");
       await this.#endAll([member]);
+      yield;
     }
   }
 

@@ -108,6 +108,6 @@ export async function entriesOf(store: SessionStore, sessionId: string): Promise
 }
 
 /** Resolves when a session has no open run. */
-export async function idle(store: SessionStore, sessionId: string, timeout = 20_000): Promise<void> {
+export async function idle(store: SessionStore, sessionId: string, timeout = 60_000): Promise<void> {
   await expect.poll(async () => (await store.head(sessionId))?.openRuns, { timeout, interval: 50 }).toEqual([]);
 }

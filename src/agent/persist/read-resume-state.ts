@@ -59,10 +59,13 @@ function hasCalls({ calls: recorded }: AnswerState, calls: ReadonlyMap<number, T
   return recorded.length === 0 || [...calls].every(([index, call]) => sameJson(call, recorded[index] ?? null));
 }
 
-/** Folds the last runs of a session, starting with the first entry of the open run, or of the failed runs before it. */
+/**
+ * Folds the last runs of a session, starting with the first entry of the open run, or of the failed runs before it. Ends at the
+ * version of the head: the resumed run folds later entries itself, and must not fold them twice.
+ */
 async function foldLastRuns(
   store: SessionStore,
-  { header }: SessionHead,
+  { header, version }: SessionHead,
   fold: RunsFold,
   {
     open,
@@ -76,8 +79,7 @@ async function foldLastRuns(
   const needsWriter = answer !== null && answer.openCalls.size > 0;
   const passed: Entry[] = [];
   let [isOver, hasWriter, hasEnd] = [false, false, false];
-  const range = first === undefined ? {} : { before: first };
-  for await (const entry of store.read(header.id, { reverse: true, ...range })) {
+  for await (const entry of store.read(header.id, { reverse: true, before: first ?? version })) {
     const isBeforeContext = entry.seq < contextSeq && (open === null || first !== undefined);
     const hasAnswer = entry.seq < answerSeq || answerSeq === Number.POSITIVE_INFINITY;
     // If no run is open and none has ended since, no run was in progress when the answer was appended.
@@ -96,7 +98,7 @@ async function foldLastRuns(
   }
   for (const entry of passed.reverse()) fold.take(entry);
   if (first === undefined) return;
-  for await (const entry of store.read(header.id, { after: first - 1 })) fold.take(entry);
+  for await (const entry of store.read(header.id, { after: first - 1, before: version })) fold.take(entry);
 }
 
 /** An entry without its text, to keep memory small: many rounds of a run may be folded. */

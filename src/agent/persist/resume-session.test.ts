@@ -287,6 +287,30 @@ describe("the state", () => {
     expect(state.queued.map(({ id }) => id)).toEqual(["q1"]);
   });
 
+  test("contains no entry that was appended after the head was read", async () => {
+    const inner = openMemoryStore();
+    await inner.create(createHeader({ id: "a" }));
+    for (const draft of [message("u", said("go")), started]) await inner.append("a", [draft]);
+    const { version } = (await inner.head("a")) ?? { version: 0 };
+    let given = 0;
+    // Before every read of entries.
+    const read: SessionStore["read"] = async function* (id, options) {
+      await inner.append("a", [queued(`q${given++}`)]);
+      yield* inner.read(id, options);
+    };
+    const store = new Proxy(inner, {
+      get(target, key) {
+        if (key === "read") return read;
+        const value: unknown = Reflect.get(target, key, target);
+        return typeof value === "function" ? value.bind(target) : value;
+      },
+    });
+    const { user } = await resumeSession({ store, sessionId: "a" });
+    // The resumed run folds the entries after this version.
+    expect(resumeStateOf(user.transcript)).toMatchObject({ version, queued: [] });
+    expect(given).toBeGreaterThan(0);
+  });
+
   test("reads the context and the last run, not the history", async () => {
     const inner = openMemoryStore();
     const history = Array.from({ length: 5000 }, (_, i) => message(`m${i}`, said(`${i}`)));
