@@ -204,15 +204,22 @@ export class Loop {
     const transforms = transformsOf(this.#parts);
     const messages = this.#parts.context.messages();
     if (transforms.length === 0) return this.#answerTo(this.#request(messages));
-    return this.#transform(messages(), transforms).then((made) => this.#answerTo(this.#request(made)));
+    return this.#transform(messages(), transforms).then((made) => this.#answerTo(this.#request(made), messages()));
   }
 
-  #answerTo(request: ModelRequest): Promise<AssistantMessage> {
+  #answerTo(request: ModelRequest, said?: readonly Message[]): Promise<AssistantMessage> {
     const { options, telemetry } = this.#parts;
     const onPartial = (partial: PartialReply | null): void => {
       this.#partial = partial;
     };
-    return askModel(request, { options, log: this.#log, telemetry, round: this.#round, onPartial });
+    return askModel(request, {
+      options,
+      log: this.#log,
+      telemetry,
+      round: this.#round,
+      onPartial,
+      ...defined({ said }),
+    });
   }
 
   async #transform(messages: readonly Message[], transforms: readonly ContextTransform[]): Promise<Messages> {

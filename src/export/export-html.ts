@@ -19,6 +19,7 @@ import {
   type TranscriptBlock,
   type TranscriptItem,
 } from "./transcript-item.ts";
+import { attachmentBytes } from "../session/message.ts";
 
 /** Image types that cannot contain scripts. */
 const PICTURE_TYPES: ReadonlySet<string> = new Set(["image/png", "image/jpeg", "image/gif", "image/webp"]);
@@ -153,10 +154,14 @@ function renderBlock(block: TranscriptBlock): string {
       return `<details>\n<summary>${escapeHtml(block.title)}</summary>\n<pre dir="auto">${escapeHtml(block.text)}</pre>\n</details>`;
     default: {
       const name = escapeHtml(block.name ?? "without a name");
-      if (block.type === "image" && PICTURE_TYPES.has(block.mediaType) && /^[A-Za-z0-9+/]+={0,2}$/.test(block.data))
+      if (
+        block.type === "image" &&
+        "data" in block &&
+        PICTURE_TYPES.has(block.mediaType) &&
+        /^[A-Za-z0-9+/]+={0,2}$/.test(block.data)
+      )
         return `<img src="data:${block.mediaType};base64,${block.data}" alt="Picture: ${name}">`;
-      const bytes = Math.floor((block.data.length * 3) / 4);
-      return `<p dir="auto">(${block.type}: ${name}, ${escapeHtml(block.mediaType)}, about ${bytes} bytes)</p>`;
+      return `<p dir="auto">(${block.type}: ${name}, ${escapeHtml(block.mediaType)}, about ${attachmentBytes(block)} bytes)</p>`;
     }
   }
 }

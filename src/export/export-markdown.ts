@@ -1,6 +1,7 @@
 import { type ExportSource, readEntries, shown, shownInSlices, type Survey, surveyLog } from "./export-source.ts";
 import { fence, plainMarkdown, quoteMarkdown } from "./markdown-text.ts";
 import { itemOf, renderBlocks, spendingOf, type TranscriptBlock, type TranscriptItem } from "./transcript-item.ts";
+import { attachmentBytes } from "../session/message.ts";
 
 /** The path as Markdown: messages as quotations, tool calls and results in collapsed sections. */
 export async function* exportMarkdown(source: ExportSource): AsyncGenerator<string, void, undefined> {
@@ -59,8 +60,7 @@ function renderBlock(block: TranscriptBlock): string {
     case "folded":
       return `<details>\n<summary>${escapeTags(block.title)}</summary>\n\n${fence(block.text, block.language)}\n\n</details>`;
     default: {
-      const bytes = Math.floor((block.data.length * 3) / 4);
-      const what = `${block.type}: ${block.name ?? "without a name"}, ${block.mediaType}, about ${bytes} bytes`;
+      const what = `${block.type}: ${block.name ?? "without a name"}, ${block.mediaType}, about ${attachmentBytes(block)} bytes`;
       return `(${plainMarkdown(what)})`;
     }
   }

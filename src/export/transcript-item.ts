@@ -38,7 +38,7 @@ export async function* renderBlocks(
 ): AsyncGenerator<string, void, undefined> {
   let characters = 0;
   for (const block of blocks) {
-    characters += "text" in block ? block.text.length : block.data.length;
+    characters += "text" in block ? block.text.length : "data" in block ? block.data.length : 0;
     if (characters > SLICE_CHARACTERS) {
       await nextSlice();
       characters = 0;

@@ -5,6 +5,7 @@ import type { SessionHead } from "../session/log/fold.ts";
 import { readPathAfter, readPathPage } from "../tree/path-page.ts";
 import { type Answer, composeAnswer, PREFACE, tokensAtMost } from "./answer.ts";
 import { originOf, type SessionScope } from "./session-scope.ts";
+import { attachmentBytes } from "../session/message.ts";
 
 /** How many nodes are read for a page; not all of them are turns, or fit. */
 const NODES = 40;
@@ -152,7 +153,7 @@ function charactersOf(block: TranscriptBlock): number {
 }
 
 function textOfBlock(block: TranscriptBlock): string {
-  return "text" in block ? block.text : `[${block.type} of ${block.data.length} base64 characters]`;
+  return "text" in block ? block.text : `[${block.type} of ${attachmentBytes(block)} bytes]`;
 }
 
 /** A part of one entry, from a character on. */

@@ -4,7 +4,7 @@ import { partsOf } from "../session/message.ts";
 /** Splits a whole reply into stream deltas: thinking and text word by word, tool calls, and a `finish` with the whole reply. */
 export function* deltasOfReply(reply: ModelReply): Generator<ModelDelta> {
   for (const part of partsOf(reply.content)) {
-    if ("data" in part) continue;
+    if (!("text" in part)) continue;
     const type = part.type === "text" ? "text-delta" : "thinking-delta";
     for (const text of wordsOf(part.text)) yield { type, text };
   }

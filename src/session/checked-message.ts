@@ -21,10 +21,28 @@ export function isCheckedMessage(value: unknown): value is Message {
  */
 export function checkedMessage(given: unknown): Message {
   if (isCheckedMessage(given)) return given;
-  const message = copyOf(given ?? null);
+  const message = copyOf(withBase64(given ?? null));
   checkMessage(message);
   checked.add(message as object);
   return Object.freeze(message) as Message;
+}
+
+/** A message with base64 in place of a `Uint8Array` as the data of an image or file. */
+function withBase64(given: unknown): unknown {
+  const { content } = (given ?? {}) as { readonly content?: unknown };
+  if (!Array.isArray(content) || !content.some((part) => part?.data instanceof Uint8Array)) return given;
+  const parts = content.map((part) =>
+    part?.data instanceof Uint8Array ? { ...part, data: toBase64(part.data) } : part,
+  );
+  return { ...(given as object), content: parts };
+}
+
+function toBase64(bytes: Uint8Array): string {
+  let text = "";
+  // A multiple of three, so that each piece but the last has no padding.
+  for (let at = 0; at < bytes.length; at += 24_573)
+    text += btoa(String.fromCharCode(...bytes.subarray(at, at + 24_573)));
+  return text;
 }
 
 function copyOf(given: unknown): unknown {

@@ -21,6 +21,8 @@ export type SessionErrorCode =
   | "CAPACITY"
   | "SESSIONS_QUOTA_EXCEEDED"
   | "BYTES_QUOTA_EXCEEDED"
+  | "BLOB_NOT_FOUND"
+  | "BLOBS_QUOTA_EXCEEDED"
   | "CONFLICT"
   | "LEASE_LOST"
   | "DAMAGED"

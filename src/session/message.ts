@@ -4,8 +4,31 @@ import type { Usage } from "./usage.ts";
 /** One part of a message's content. Images and files carry base64 data. */
 export type ContentPart =
   | { readonly type: "text"; readonly text: string }
-  | { readonly type: "image" | "file"; readonly mediaType: string; readonly data: string; readonly name?: string }
+  | InlineAttachment
+  | BlobAttachment
   | { readonly type: "thinking"; readonly text: string; readonly signature?: string };
+
+/** An image or a file whose bytes are in the message, as base64. A store also takes a `Uint8Array` as `data`. */
+export interface InlineAttachment {
+  readonly type: "image" | "file";
+  readonly mediaType: string;
+  readonly data: string;
+  readonly name?: string;
+}
+
+/** An image or a file whose bytes are stored beside the log; `store.blob(sessionId, part)` returns them. */
+export interface BlobAttachment {
+  readonly type: "image" | "file";
+  readonly mediaType: string;
+  /** `sha256:` and the hash of the bytes in hexadecimal. */
+  readonly blob: string;
+  /** How many bytes there are. */
+  readonly bytes: number;
+  readonly name?: string;
+}
+
+/** An image or a file in a message. */
+export type Attachment = InlineAttachment | BlobAttachment;
 
 /** The content of a message: a string, or a list of parts. */
 export type Content = string | readonly ContentPart[];
@@ -80,4 +103,9 @@ export function textOf(content: Content | null): string {
 export function partsOf(content: Content | null): readonly ContentPart[] {
   if (content === null) return [];
   return typeof content === "string" ? [{ type: "text", text: content }] : content;
+}
+
+/** How many bytes an image or a file has. */
+export function attachmentBytes(part: Attachment): number {
+  return "blob" in part ? part.bytes : Math.floor((part.data.length * 3) / 4);
 }

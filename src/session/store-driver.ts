@@ -1,3 +1,4 @@
+import type { BlobStore } from "./blob.ts";
 import type { CheckedDraft } from "./log/draft.ts";
 import type { StoredEntry } from "./log/append-plan.ts";
 import type { Entry } from "./log/entry.ts";
@@ -90,6 +91,8 @@ export interface StoreDriver {
    * store poll.
    */
   subscribe?(sessionId: string, wake: () => void): Promise<Subscription>;
+  /** Keeps the data of images and files. Without it, and without a blob store of the caller's, the data stays in entries. */
+  readonly blobs?: BlobStore;
   /** Without it, the store cannot erase. */
   readonly eraser?: StoreEraser;
   /** Without it, a manager with budgets refuses the store. */

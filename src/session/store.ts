@@ -1,4 +1,6 @@
 import type { JsonObject, JsonValue } from "../internal/json.ts";
+import type { BlobInput, BlobRef, FindBlob, StoredBlob } from "./blob.ts";
+import type { Attachment } from "./message.ts";
 import type { Entry, EntryDraft, SessionStatus } from "./log/entry.ts";
 import type { PathSummary, SessionHead } from "./log/fold.ts";
 import type { SessionHeader } from "./log/header.ts";
@@ -50,6 +52,8 @@ export interface AppendOptions {
    * retried.
    */
   readonly run?: string;
+  /** Finds the blobs that the drafts refer to and that the session does not have, such as those of another store. */
+  readonly findBlob?: FindBlob;
   /** The drafts are a copy of another log: their `parentId` is kept, and unknown types are accepted. */
   readonly verbatim?: boolean;
 }
@@ -219,6 +223,8 @@ export interface StoreCapabilities {
   readonly lease: "shared" | "process";
   /** Whether it keeps what users spend, which budgets need. */
   readonly ledger?: boolean;
+  /** Whether the data of images and files is kept beside the logs; `createStore` sets it. */
+  readonly blobs?: boolean;
   /** The file or directory of this machine in which the store keeps its data, if there is one. */
   readonly path?: string;
 }
@@ -254,6 +260,18 @@ export interface SessionStore extends AsyncDisposable {
   /** The same entries as `read`, each as JSON text, for callers that pass them on; at most 1,001 (default 100). */
   readJson(sessionId: string, options?: ReadJsonOptions): Promise<readonly string[]>;
   getEntry(sessionId: string, entryId: string): Promise<Entry | null>;
+  /**
+   * The bytes of an image or a file of a session, by its part of a message or the name of its blob; null if the session has no
+   * such blob. Nothing is read before they are asked for.
+   */
+  blob(sessionId: string, part: string | Attachment | BlobRef): Promise<StoredBlob | null>;
+  /**
+   * Stores bytes that entries of the session can then refer to, as `{ type, mediaType, blob, bytes }`. What no entry refers to
+   * is removed after a day.
+   *
+   * @throws {SessionError} `TOO_LARGE`, `BLOBS_QUOTA_EXCEEDED`, or `NOT_SUPPORTED` by a store that keeps no blobs.
+   */
+  putBlob(sessionId: string, bytes: BlobInput): Promise<BlobRef>;
   /** Returns the summary of the path that ends at a node; null for a fact or an unknown entry. */
   path(sessionId: string, entryId: string): Promise<PathSummary | null>;
   /** Reads all settings of a path. The cost depends on the number of settings, not on how often they were changed. */
@@ -369,6 +387,8 @@ export interface StoreEraser {
 /** Options for creating a session. */
 export interface CreateOptions {
   readonly entries?: readonly EntryDraft[];
+  /** Finds the blobs that the entries refer to, such as those of another store. */
+  readonly findBlob?: FindBlob;
   /** Refuse entries whose variables exceed this number of bytes as JSON, like the guard of an append. */
   readonly variablesBytesMax?: number;
   /** Refuse with a `SessionCapacityError` when the header's user already has this many active or suspended sessions. */

@@ -8,6 +8,8 @@ import type { SessionHeader } from "../session/log/header.ts";
 import type { LedgerTable } from "../session/ledger.ts";
 import { matchesRuns, type OpenRun, stepRuns } from "../session/log/open-runs.ts";
 import type { Settings } from "../session/log/settings.ts";
+import type { BlobInput, BlobRef, StoredBlob } from "../session/blob.ts";
+import type { Attachment } from "../session/message.ts";
 import type {
   AggregateQuery,
   AggregateRow,
@@ -111,6 +113,14 @@ class InheritedView implements SessionStore {
   async getEntry(sessionId: string, entryId: string): Promise<Entry | null> {
     const entry = await this.#store.getEntry(sessionId, entryId);
     return entry === null ? null : viewEntry(entry, await this.#settledLog(sessionId));
+  }
+
+  blob(sessionId: string, part: string | Attachment | BlobRef): Promise<StoredBlob | null> {
+    return this.#store.blob(sessionId, part);
+  }
+
+  putBlob(sessionId: string, bytes: BlobInput): Promise<BlobRef> {
+    return this.#store.putBlob(sessionId, bytes);
   }
 
   path(sessionId: string, entryId: string): Promise<PathSummary | null> {

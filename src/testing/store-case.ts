@@ -1,10 +1,17 @@
 import type { SessionStore } from "../session/store.ts";
 
 /**
- * A requirement of a case: a second handle at the same time (`shared`), a later one (`durable`), shared leases, or a ledger for
+ * A requirement of a case: a second handle at the same time (`shared`), a later one (`durable`), shared leases, blobs, or a ledger for
  * budgets, alone or with one of the others.
  */
-export type StoreCaseNeed = "shared" | "durable" | "shared-lease" | "ledger" | "shared-ledger" | "durable-ledger";
+export type StoreCaseNeed =
+  | "shared"
+  | "durable"
+  | "shared-lease"
+  | "blobs"
+  | "ledger"
+  | "shared-ledger"
+  | "durable-ledger";
 
 /** The argument that a test runner passes to a case. */
 export interface StoreCaseContext {
@@ -25,8 +32,9 @@ export interface StoreCase {
 
 /** Why a case must be skipped for a store, for a test runner to show; null if it must run. */
 export function skipReason({ needs }: StoreCase, { store, reopen }: StoreCaseContext): string | null {
-  const { shared, durable, lease, ledger } = store.capabilities;
+  const { shared, durable, lease, ledger, blobs } = store.capabilities;
   if (needs === undefined) return null;
+  if (needs === "blobs") return blobs === true ? null : "the store keeps the data of images in entries";
   if (needs.endsWith("ledger") && ledger !== true) return "the store keeps no ledger for budgets";
   if (needs === "ledger") return null;
   if (needs.startsWith("durable") && !durable) return "the store does not outlive the process";

@@ -1,5 +1,6 @@
 import { aggregateCases } from "./store/aggregate-cases.ts";
 import { appendCases } from "./store/append-cases.ts";
+import { blobCases } from "./store/blob-cases.ts";
 import { checkpointCases } from "./store/checkpoint-cases.ts";
 import { closingCases } from "./store/closing-cases.ts";
 import { concurrencyCases } from "./store/concurrency-cases.ts";
@@ -26,6 +27,7 @@ export const storeCases: readonly StoreCase[] = [
   ...conditionCases,
   ...retryCases,
   ...valueCases,
+  ...blobCases,
   ...idCases,
   ...concurrencyCases,
   ...readCases,

@@ -8,6 +8,7 @@ import { Session } from "../session/value/session.ts";
 import type { SessionStore } from "../session/store.ts";
 import { type RowInit, Transcript, type TranscriptOrigin } from "../session/value/transcript.ts";
 import type { Usage } from "../session/usage.ts";
+import { noteBlobPlace } from "../stores/blobs/message-blobs.ts";
 import { type OwnSpending, ownSpending } from "./own-spending.ts";
 import { readContextEntries } from "./path-reader.ts";
 
@@ -25,6 +26,7 @@ export async function readTranscript(
   const rows: RowInit[] = visible.flatMap((entry) => messagesOf(entry).map((message) => ({ id: entry.id, message })));
   if (compaction !== null) rows.unshift({ id: compaction.id, message: compactionMessage(compaction.summary) });
   const transcript = Transcript.of(rows);
+  for (const { message } of transcript) noteBlobPlace(message, { store, sessionId: head.header.id });
   const counted = firstCountable(entries);
   if (counted === 0) return { transcript, entries };
   // Answers from before an edit count tokens that later requests do not have.

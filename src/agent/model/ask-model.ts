@@ -1,5 +1,6 @@
 import { defined } from "../../internal/defined.ts";
-import type { AssistantMessage } from "../../session/message.ts";
+import type { AssistantMessage, Message } from "../../session/message.ts";
+import { placesOf, refersToBlobs, withAttachments } from "../../stores/blobs/message-blobs.ts";
 import { untilAborted } from "../follow-abort.ts";
 import type { RequestParameters, RunOptions } from "../loop-options.ts";
 import type { RunLog } from "../persist/run-log.ts";
@@ -16,12 +17,26 @@ export interface AskModelParts {
   readonly log: RunLog;
   readonly telemetry: RunTelemetry | null;
   readonly round: number;
+  /** The messages before transforms, which show where the blobs of the request are. */
+  readonly said?: readonly Message[];
   /** Called with the partial answer; with null when it is discarded. */
   readonly onPartial?: (partial: PartialReply | null) => void;
 }
 
 /** Asks the model of a run, by streaming if it supports it, and retries transient failures. */
 export function askModel(request: ModelRequest, asking: AskModelParts): Promise<AssistantMessage> {
+  return withData(request, asking).then((ready) => askWhole(ready, asking));
+}
+
+/** The one place where the bytes of images and files are read: just before a model gets them. */
+async function withData(request: ModelRequest, { log, said }: AskModelParts): Promise<ModelRequest> {
+  const { messages } = request;
+  if (!messages.some(refersToBlobs)) return request;
+  const known = [...(log.blobPlace === null ? [] : [log.blobPlace]), ...placesOf(said ?? messages)];
+  return { ...request, messages: await withAttachments(messages, known) };
+}
+
+function askWhole(request: ModelRequest, asking: AskModelParts): Promise<AssistantMessage> {
   const { options, log, telemetry, round, onPartial = () => {} } = asking;
   const { model, executor, agentName, retry = {} } = options;
   const { signal, events } = log;

@@ -1,4 +1,4 @@
-import { sameJson } from "../../internal/json.ts";
+import { sameMessage } from "../../stores/blobs/message-blobs.ts";
 import { messagesOf } from "../../session/context/context.ts";
 import type { SessionHead } from "../../session/log/fold.ts";
 import { operation, Session } from "../../session/value/session.ts";
@@ -88,7 +88,7 @@ async function heldRows(
 
 async function isHeld(store: SessionStore, sessionId: string, row: Row | undefined): Promise<boolean> {
   const entry = row === undefined ? null : await store.getEntry(sessionId, row.id);
-  return entry?.type === "message" && sameJson(entry.message, (row as Row).message);
+  return entry?.type === "message" && sameMessage(entry.message, (row as Row).message);
 }
 
 /** How many rows two transcripts have in common at their beginning, compared by id and content. */
@@ -96,7 +96,7 @@ export function commonRows(one: Transcript, other: Transcript): number {
   const most = Math.min(one.length, other.length);
   for (let index = 0; index < most; index++) {
     const [a, b] = [one.at(index) as Row, other.at(index) as Row];
-    if (a.id !== b.id || !sameJson(a.message, b.message)) return index;
+    if (a.id !== b.id || !sameMessage(a.message, b.message)) return index;
   }
   return most;
 }

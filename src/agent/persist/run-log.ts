@@ -13,6 +13,7 @@ import { type Row, rowOf, Transcript, type TranscriptOrigin } from "../../sessio
 import { readContextEntries } from "../../tree/path-reader.ts";
 import { readTranscript } from "../../tree/read-session.ts";
 import type { SessionRoom } from "../../tree/tree-backing.ts";
+import { type BlobPlace, noteBlobPlace } from "../../stores/blobs/message-blobs.ts";
 import { promptCacheKey } from "../model/cache-key.ts";
 import type { EventLog } from "../event-log.ts";
 import type { LeaseHold } from "./lease-hold.ts";
@@ -126,6 +127,12 @@ export class RunLog {
     this.#handleId = sandboxHandleId;
     this.#state = newRun(runId);
     Session.onSandbox(output, () => this.#noteSandbox());
+  }
+
+  /** The stored session that has the blobs of the run's messages; null if the run is not kept. */
+  get blobPlace(): BlobPlace | null {
+    const { store = null, sessionId = null } = this.#access ?? {};
+    return store === null || sessionId === null ? null : { store, sessionId };
   }
 
   /** The folded state of the run. */
@@ -507,7 +514,7 @@ export class RunLog {
   }
 
   #grow(entry: Extract<Entry, { type: "message" }>): void {
-    const rows = [...this.#othersAbove(entry), rowOf({ message: entry.message, id: entry.id })];
+    const rows = [...this.#othersAbove(entry), this.#rowOf(entry.id, entry.message)];
     Session.grow(this.output, { transcript: this.output.transcript.appendAll(rows) });
     for (const row of rows) this.onRow(row);
   }
@@ -524,7 +531,14 @@ export class RunLog {
       above.unshift(entry);
     this.#edited ||= above.some(isContextEdit);
     this.#others.clear();
-    return above.flatMap((entry) => messagesOf(entry).map((message) => rowOf({ message, id: entry.id })));
+    return above.flatMap((entry) => messagesOf(entry).map((message) => this.#rowOf(entry.id, message)));
+  }
+
+  #rowOf(id: string, message: Message): Row {
+    const row = rowOf({ id, message });
+    const place = this.blobPlace;
+    if (place !== null) noteBlobPlace(row.message, place);
+    return row;
   }
 
   #spent(): Pick<Parameters<typeof Session.grow>[1], "usage" | "cost"> {

@@ -1,5 +1,5 @@
 import { defined } from "../../internal/defined.ts";
-import { sameJson } from "../../internal/json.ts";
+import { sameMessage } from "../../stores/blobs/message-blobs.ts";
 import { uuidv7 } from "../../internal/uuid.ts";
 import type { EntryDraft } from "../../session/log/entry.ts";
 import { isInputId, isReservedId } from "../../session/log/open-runs.ts";
@@ -62,7 +62,7 @@ export async function missingRows(
       drafts.length === 0 &&
       stored?.type === "message" &&
       stored.parentId === onto &&
-      sameJson(stored.message, row.message);
+      sameMessage(stored.message, row.message);
     if (repeats) onto = row.id;
     else drafts.push(rowDraft(row, stored !== null || seen.has(row.id)));
     seen.add(row.id);

@@ -126,6 +126,8 @@ function contentOf(content: Content | null): acp.ToolCallContent[] {
 
 function blockOf(part: ContentPart): acp.ContentBlock {
   if ("text" in part) return { type: "text", text: part.text };
-  const { type, mediaType, data, name = "unnamed" } = part;
-  return type === "image" ? { type, mimeType: mediaType, data } : { type: "text", text: `[${name}: ${mediaType}]` };
+  const { type, mediaType, name = "unnamed" } = part;
+  return type === "image" && "data" in part
+    ? { type, mimeType: mediaType, data: part.data }
+    : { type: "text", text: `[${name}: ${mediaType}]` };
 }

@@ -1,5 +1,5 @@
 import { jsonIn, type CallState } from "../../agent/answer-reducer.ts";
-import { type Content, type ContentPart, partsOf, textOf } from "../../session/message.ts";
+import { type Attachment, type Content, partsOf, textOf } from "../../session/message.ts";
 import type { JSONValue, UIMessage } from "./ai-sdk.ts";
 
 /** A part of a message of the AI SDK. */
@@ -49,7 +49,9 @@ function outcomeOf({ content, isError }: NonNullable<CallState["result"]>, id: s
   return { state: "output-denied", approval: { id, approved: false, reason } } as const;
 }
 
-function fileOf({ mediaType, data, name }: Extract<ContentPart, { data: string }>): UIPart {
-  const file = { type: "file", mediaType, url: `data:${mediaType};base64,${data}` } as const;
+function fileOf(part: Attachment): UIPart {
+  const { mediaType, name } = part;
+  const url = "blob" in part ? part.blob : `data:${mediaType};base64,${part.data}`;
+  const file = { type: "file", mediaType, url } as const;
   return name === undefined ? file : { ...file, filename: name };
 }

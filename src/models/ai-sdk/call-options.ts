@@ -15,6 +15,7 @@ import type {
   UserPart,
 } from "./contract.ts";
 import { inputOf, ownParts } from "./provider-data.ts";
+import { inlineAttachment } from "../../session/blob.ts";
 
 /** Converts a request to the call options of the AI SDK. The result shares parts with the request and must not be mutated. */
 export function callOptions(
@@ -72,7 +73,7 @@ function userParts(content: Content): UserPart[] {
   return partsOf(content).flatMap((part): UserPart[] => {
     if (part.type === "thinking") return [];
     if (part.type === "text") return [{ type: "text", text: part.text }];
-    const { mediaType, data, name } = part;
+    const { mediaType, data, name } = inlineAttachment(part);
     return [{ type: "file", mediaType, data, ...(name === undefined ? {} : { filename: name }) }];
   });
 }
@@ -94,15 +95,15 @@ function outputOf({ content, isError = false }: ToolMessage, version: ContractVe
   if (onlyText || isError) return { type: isError ? "error-text" : "text", value: wordsOf(content) };
   if (version === "v2") {
     const value = parts.map((part) =>
-      "data" in part
-        ? { type: "media" as const, mediaType: part.mediaType, data: part.data }
-        : { type: "text" as const, text: part.text },
+      part.type === "text"
+        ? { type: "text" as const, text: part.text }
+        : { type: "media" as const, mediaType: part.mediaType, data: inlineAttachment(part).data },
     );
     return { type: "content", value } satisfies ToolOutputV2 as unknown as ToolOutput;
   }
   const value = parts.map((part) => {
-    if (!("data" in part)) return { type: "text" as const, text: part.text };
-    const { mediaType, data, name } = part;
+    if (part.type === "text") return { type: "text" as const, text: part.text };
+    const { mediaType, data, name } = inlineAttachment(part);
     if (part.type === "image") return { type: "image-data" as const, mediaType, data };
     return { type: "file-data" as const, mediaType, data, ...(name === undefined ? {} : { filename: name }) };
   });

@@ -14,6 +14,7 @@ import { type CacheSetting, markedMessages } from "../wire/prompt-cache.ts";
 import { isFrom } from "../wire/wire-model.ts";
 import { outputFormat } from "./output-format.ts";
 import { outputTokensOf, thinkingFields } from "./thinking.ts";
+import { inlineAttachment } from "../../session/blob.ts";
 
 /** The options of the model that affect the body. */
 export interface MessagesOptions {
@@ -143,7 +144,7 @@ function ownBlocks(message: AssistantMessage): readonly Fields[] | undefined {
 function userBlocks(content: Content): Fields[] {
   return partsOf(content).flatMap((part): Fields[] => {
     if (part.type === "thinking") return [];
-    return part.type === "text" ? textBlocks(part.text) : [dataBlock(part)];
+    return part.type === "text" ? textBlocks(part.text) : [dataBlock(inlineAttachment(part))];
   });
 }
 

@@ -13,6 +13,7 @@ import { isFrom } from "../wire/wire-model.ts";
 import { cacheFields, isOpenAIHost, markItems, type OpenAICache, usesCache } from "./cache-fields.ts";
 import { outputFormat } from "./output-format.ts";
 import { effortOf } from "./reasoning.ts";
+import { inlineAttachment } from "../../session/blob.ts";
 
 type Body = Readonly<Record<string, unknown>>;
 
@@ -94,7 +95,7 @@ function chatContent(content: Content): unknown {
   if (typeof content === "string") return content;
   return content.flatMap((part) => {
     if (part.type === "text") return [{ type: "text", text: part.text }];
-    return part.type === "thinking" ? [] : [chatPart(part)];
+    return part.type === "thinking" ? [] : [chatPart(inlineAttachment(part))];
   });
 }
 
@@ -113,8 +114,9 @@ function toolText(message: ToolMessage): { text: string; images: DataPart[] } {
   const lines = partsOf(message.content).flatMap((part) => {
     if (part.type === "text") return [part.text];
     if (part.type === "thinking") return [];
-    if (part.type === "file") return [namedText(part) ?? unreadable(part)];
-    images.push(part);
+    const inline = inlineAttachment(part);
+    if (part.type === "file") return [namedText(inline) ?? unreadable(part)];
+    images.push(inline);
     return [`[image ${images.length}${part.name === undefined ? "" : `, ${part.name}`}, shown below]`];
   });
   return { text: lines.join("\n"), images };

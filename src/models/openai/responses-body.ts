@@ -7,6 +7,7 @@ import { isFrom } from "../wire/wire-model.ts";
 import { cacheFields, markItems, type OpenAICache, usesCache } from "./cache-fields.ts";
 import { outputFormat } from "./output-format.ts";
 import { effortOf, thinks } from "./reasoning.ts";
+import { inlineAttachment } from "../../session/blob.ts";
 
 type Body = Readonly<Record<string, unknown>>;
 
@@ -84,7 +85,7 @@ function inputContent(content: Content): unknown {
   if (typeof content === "string") return content;
   return partsOf(content).flatMap((part) => {
     if (part.type === "text") return [{ type: "input_text", text: part.text }];
-    return part.type === "thinking" ? [] : [inputPart(part)];
+    return part.type === "thinking" ? [] : [inputPart(inlineAttachment(part))];
   });
 }
 

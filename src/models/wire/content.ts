@@ -1,8 +1,8 @@
 import type { ModelReply } from "../../agent/model/model.ts";
-import type { AssistantMessage, ContentPart, ToolCall } from "../../session/message.ts";
+import type { AssistantMessage, Attachment, ContentPart, InlineAttachment, ToolCall } from "../../session/message.ts";
 
-/** An image or a file of a message. */
-export type DataPart = Extract<ContentPart, { readonly data: string }>;
+/** An image or a file of a message, with its data. */
+export type DataPart = InlineAttachment;
 
 /** An image or a file as a `data:` URL. */
 export function dataUrl(part: DataPart): string {
@@ -22,7 +22,7 @@ export function namedText(part: DataPart): string | undefined {
 }
 
 /** The note that replaces a file which the API cannot accept, so that the model knows that something is missing. */
-export function unreadable(part: DataPart): string {
+export function unreadable(part: Attachment): string {
   const name = part.name === undefined ? "" : ` ${part.name}`;
   return `[${part.type}${name} of type ${part.mediaType}, which cannot be shown to this model]`;
 }

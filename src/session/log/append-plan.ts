@@ -367,7 +367,7 @@ function existingEntry(sessionId: string, draft: CheckedDraft, found: ReadonlyMa
 }
 
 function checkSame(sessionId: string, draft: CheckedDraft, entry: Entry): Entry {
-  if (sameJson(draft.body, bodyOf(entry))) return entry;
+  if (sameJson(draft.body, bodyOf(entry)) || draft.isSame?.(bodyOf(entry)) === true) return entry;
   throw new SessionError(
     "ENTRY_EXISTS",
     `Session ${sessionId} already has an entry ${show(draft.id)} with other content; use another id.`,

@@ -26,6 +26,8 @@ export interface CheckedDraft {
   readonly run: string | undefined;
   readonly inherited: true | undefined;
   readonly body: EntryBody;
+  /** Compares it with a stored entry of its id that may hold the same images and files in another form. */
+  readonly isSame?: (stored: EntryBody) => boolean;
 }
 
 /** A draft with every field that a copied entry can have. */

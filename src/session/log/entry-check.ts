@@ -1,4 +1,5 @@
 import type { JsonObject } from "../../internal/json.ts";
+import { blobHash } from "../blob.ts";
 import { SessionError, show } from "../errors.ts";
 import { isName } from "../id.ts";
 import { COST_MAX, MODEL_CHARACTERS_MAX, NAME_CHARACTERS_MAX, REASON_CHARACTERS_MAX, TOKENS_MAX } from "../limits.ts";
@@ -93,7 +94,14 @@ function partProblem(part: unknown): string | null {
   if (part.type === "input_text" || part.type === "output_text")
     return `has the type ${show(part.type)} of another SDK; give a text as { type: "text", text }`;
   if (part.type !== "image" && part.type !== "file") return `has the unknown type ${show(part.type)}`;
-  return typeof part.mediaType === "string" && typeof part.data === "string" ? null : "has no mediaType or no data";
+  if (typeof part.mediaType !== "string") return "has no mediaType";
+  if (part.blob === undefined) return typeof part.data === "string" ? null : "has no data";
+  if (part.data !== undefined) return "has both data and a blob";
+  if (blobHash(part.blob) === null)
+    return `has the blob ${show(part.blob)}, which is not sha256: and 64 hexadecimal digits`;
+  return Number.isSafeInteger(part.bytes) && (part.bytes as number) >= 0
+    ? null
+    : "has a blob without its number of bytes";
 }
 
 const toolCalls = check("toolCalls", (value) => {

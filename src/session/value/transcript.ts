@@ -3,6 +3,7 @@ import { createBrand } from "../../internal/brand.ts";
 import { copyJson, NotJson } from "../../internal/json.ts";
 import { PersistentVector } from "../../internal/persistent-vector.ts";
 import { uuidv7 } from "../../internal/uuid.ts";
+import { blobHash } from "../blob.ts";
 import { checkedMessage } from "../checked-message.ts";
 import { SessionError, show } from "../errors.ts";
 import { checkName } from "../id.ts";
@@ -258,7 +259,7 @@ function isPart(value: unknown): value is ContentPart {
   return (
     (part.type === "image" || part.type === "file") &&
     typeof part.mediaType === "string" &&
-    typeof part.data === "string"
+    (typeof part.data === "string" || (blobHash(part.blob) !== null && typeof part.bytes === "number"))
   );
 }
 

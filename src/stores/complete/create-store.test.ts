@@ -72,7 +72,11 @@ test("reports search, watch and ledger as the store provides them, not as the dr
   const without = createStore(driverOn(memory, { capabilities: claimed }));
   expect(without.capabilities).toMatchObject({ search: "scan", watch: "push" });
   const native = { capabilities: { ...claimed, shared: true }, search: async () => [] };
-  expect(createStore(driverOn(memory, native)).capabilities).toEqual({ ...native.capabilities, ledger: true });
+  expect(createStore(driverOn(memory, native)).capabilities).toEqual({
+    ...native.capabilities,
+    ledger: true,
+    blobs: true,
+  });
 });
 
 test("refuses the ledger of a driver that has none", async () => {

@@ -1,7 +1,7 @@
 import { checkArgument, isObject } from "../../session/check-arguments.ts";
 import { NOTHING_FOUND, planNow, type StoredEntry } from "../../session/log/append-plan.ts";
 import { type CheckedDraft, checkDrafts } from "../../session/log/draft.ts";
-import type { Entry, EntryDraft } from "../../session/log/entry.ts";
+import type { Entry, EntryBody, EntryDraft } from "../../session/log/entry.ts";
 import { LeaseLostError, SessionError, SessionNotFoundError } from "../../session/errors.ts";
 import { emptyHead, type PathSummary, type SessionHead } from "../../session/log/fold.ts";
 import { checkHeader, type SessionHeader } from "../../session/log/header.ts";
@@ -34,6 +34,13 @@ import type {
   UndeleteOptions,
   WatchOptions,
 } from "../../session/store.ts";
+import { canonicalAttachments, type ExtractedBlobs, extractBlobs, holdsAttachments } from "../blobs/attachments.ts";
+import { findBlobOf } from "../blobs/message-blobs.ts";
+import { defined } from "../../internal/defined.ts";
+import { sameJson } from "../../internal/json.ts";
+import type { BlobInput, BlobOptions, BlobRef, StoredBlob } from "../../session/blob.ts";
+import type { Attachment, InlineAttachment, Message } from "../../session/message.ts";
+import { inlineBlob, isInline, SessionBlobs } from "./session-blobs.ts";
 import { aggregateSessions } from "./aggregate-sessions.ts";
 import {
   checkAppendOptions,
@@ -59,38 +66,48 @@ const JSON_ENTRIES_DEFAULT = 100;
 const JSON_ENTRIES_MAX = 1001;
 /** With more drafts than this, `create` yields to the event loop between checking and writing them. */
 const DRAFTS_AT_ONCE = 1000;
+/**
+ * An erasure waits longer than this between finding a blob without references and removing it, so that an append that takes less
+ * time keeps its blobs.
+ */
+const BLOBS_HELD_MS = 250;
 const NO_OPTIONS: AppendOptions = Object.freeze({});
 
 /**
  * Makes a store from a driver. The store checks every argument, pages listings, refuses calls after `close`, aggregates, and
  * provides search and watching if the driver has none.
  */
-export function createStore(driver: StoreDriver): SessionStore {
+export function createStore(driver: StoreDriver, options: BlobOptions = {}): SessionStore {
   checkArgument(isObject(driver) && isObject(driver.capabilities), driver, "createStore", "a driver with capabilities");
-  return new DriverStore(driver);
+  return new DriverStore(driver, options);
 }
 
 class DriverStore implements SessionStore {
   readonly capabilities: StoreCapabilities;
   readonly #driver: StoreDriver;
   readonly #hub: WatchHub;
+  readonly #blobs: SessionBlobs;
   #closing: Promise<void> | null = null;
 
-  constructor(driver: StoreDriver) {
+  constructor(driver: StoreDriver, options: BlobOptions) {
     this.#driver = driver;
     this.#hub = new WatchHub(driver);
-    this.capabilities = capabilitiesOf(driver);
+    this.#blobs = new SessionBlobs(driver, options);
+    this.capabilities = capabilitiesOf(driver, this.#blobs.blobs !== null);
   }
 
   async create(header: SessionHeader, options: CreateOptions = {}): Promise<SessionHead> {
     this.#openDriver();
     checkMakeOptions(options);
-    const { entries = [], variablesBytesMax, ...limits } = options;
+    const { entries: given = [], variablesBytesMax, findBlob, ...limits } = options;
+    const extracted = extract(given, this.#blobs.inlineMax);
+    const entries = extracted?.drafts ?? given;
     const drafts = checkDrafts(entries, { verbatim: true });
     const checked = checkHeader(header);
     if (variablesBytesMax !== undefined) checkVariables(checked, drafts, variablesBytesMax);
     // Checking and writing many entries take long each, so yield to the event loop between them.
     if (drafts.length > DRAFTS_AT_ONCE) await new Promise((resolve) => setImmediate(resolve));
+    if (extracted !== null) await this.#blobs.store(checked, extracted, findBlob ?? findBlobOf(given.map(messageOf)));
     return this.#openDriver().create(checked, drafts, limits);
   }
 
@@ -99,8 +116,38 @@ class DriverStore implements SessionStore {
     try {
       this.#driverFor(sessionId);
       if (options !== NO_OPTIONS) checkAppendOptions(options);
-      const checked = checkDrafts(drafts, { verbatim: options.verbatim === true, by: options.by, run: options.run });
+      const extracted = extract(drafts, this.#blobs.inlineMax);
+      const entries = extracted?.drafts ?? drafts;
+      const checked = checkDrafts(entries, { verbatim: options.verbatim === true, by: options.by, run: options.run });
       if (checked.length === 0) return this.#appendNothing(sessionId);
+      const comparable = checked.some(needsComparison) ? checked.map(comparableDraft) : checked;
+      if (extracted === null) return this.#append(sessionId, comparable, options);
+      const findBlob = options.findBlob ?? findBlobOf(drafts.map(messageOf));
+      return this.#appendWithBlobs(sessionId, comparable, extracted, { ...options, ...defined({ findBlob }) });
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
+
+  /** Stores the blobs of drafts, and then the entries. */
+  async #appendWithBlobs(
+    sessionId: string,
+    drafts: readonly CheckedDraft[],
+    extracted: ExtractedBlobs,
+    options: AppendOptions,
+  ): Promise<AppendResult> {
+    const head = await this.#driver.head(sessionId);
+    if (head === null) throw new SessionNotFoundError(sessionId);
+    const began = performance.now();
+    await this.#blobs.store(head.header, extracted, options.findBlob);
+    this.#openDriver();
+    const result = await this.#append(sessionId, drafts, options);
+    if (performance.now() - began > BLOBS_HELD_MS) await this.#blobs.ensure(head.header, extracted);
+    return result;
+  }
+
+  #append(sessionId: string, checked: readonly CheckedDraft[], options: AppendOptions): Promise<AppendResult> {
+    try {
       const started = this.#hub.started(sessionId);
       const appending =
         started === null
@@ -154,6 +201,21 @@ class DriverStore implements SessionStore {
 
   async getEntry(sessionId: string, entryId: string): Promise<Entry | null> {
     return (await this.#find(sessionId, entryId))?.entry ?? null;
+  }
+
+  async blob(sessionId: string, part: string | Attachment | BlobRef): Promise<StoredBlob | null> {
+    const driver = this.#driverFor(sessionId);
+    const blob = typeof part === "string" ? part : (part as Partial<BlobRef>)?.blob;
+    checkArgument(typeof blob === "string" || isInline(part), part, "blob", "an image or file, or the name of a blob");
+    if (typeof blob !== "string") return inlineBlob(part as InlineAttachment);
+    const head = await driver.head(sessionId);
+    return head === null ? null : this.#blobs.find(head.header, blob);
+  }
+
+  async putBlob(sessionId: string, bytes: BlobInput): Promise<BlobRef> {
+    const head = await this.#driverFor(sessionId).head(sessionId);
+    if (head === null) throw new SessionNotFoundError(sessionId);
+    return this.#blobs.put(head.header, bytes);
   }
 
   async path(sessionId: string, entryId: string): Promise<PathSummary | null> {
@@ -362,15 +424,42 @@ class DriverStore implements SessionStore {
   }
 }
 
-function capabilitiesOf(driver: StoreDriver): StoreCapabilities {
+function capabilitiesOf(driver: StoreDriver, blobs: boolean): StoreCapabilities {
   const declared = driver.capabilities;
   return Object.freeze({
     ...declared,
+    blobs,
     search: driver.search === undefined ? "scan" : declared.search,
     // If no other process can append, the store notifies its own watchers of every append.
     watch: declared.shared ? declared.watch : "push",
     ledger: driver.ledger !== undefined,
   });
+}
+
+/** The blobs of drafts; null if they have none, or cannot be read, which checking them says better. */
+function extract(drafts: readonly EntryDraft[], inlineMax: number): ExtractedBlobs | null {
+  try {
+    return extractBlobs(drafts, inlineMax);
+  } catch {
+    return null;
+  }
+}
+
+/** Only an entry whose id was given can be there already. */
+function needsComparison({ fresh, body }: CheckedDraft): boolean {
+  return !fresh && holdsAttachments(body);
+}
+
+function messageOf(draft: EntryDraft): Message | undefined {
+  return draft.type === "message" || draft.type === "context_edit" ? (draft.message ?? undefined) : undefined;
+}
+
+/** A draft that is the same as a stored entry with the same images and files, whatever form each of them has. */
+function comparableDraft(draft: CheckedDraft): CheckedDraft {
+  if (!needsComparison(draft)) return draft;
+  const isSame = (stored: EntryBody): boolean =>
+    sameJson(canonicalAttachments(draft.body), canonicalAttachments(stored));
+  return { ...draft, isSame };
 }
 
 /** Checks the size of the variables in the first entries of a session, by planning them as the driver will. */

@@ -15,6 +15,9 @@ export const STATE_FOLDER = ".state";
 /** The folder beside session files for deleted sessions. */
 export const TRASH_FOLDER = ".trash";
 
+/** The folder beside session files for the data of images and files. */
+export const BLOBS_FOLDER = "blobs";
+
 const TIME = String.raw`\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-\d{3}Z`;
 const NAME = new RegExp(`^(?:(?<deleted>${TIME})~)?(?<created>${TIME})_(?<id>[A-Za-z0-9._-]+)\\.jsonl$`);
 

@@ -1,6 +1,7 @@
 import { constants } from "node:fs";
 import { access } from "node:fs/promises";
 import { basename } from "node:path";
+import type { BlobStore } from "../../session/blob.ts";
 import type { StoredEntry } from "../../session/log/append-plan.ts";
 import type { CheckedDraft } from "../../session/log/draft.ts";
 import { type Entry, entryCharacters } from "../../session/log/entry.ts";
@@ -29,6 +30,7 @@ import { freezeDeep } from "../../internal/freeze-deep.ts";
 import { nextSlice } from "../../internal/long-work.ts";
 import { PagedItems } from "../../internal/paged-items.ts";
 import { ScannedListing } from "../complete/scanned-listing.ts";
+import { createBlobFiles } from "./blob-files.ts";
 import { CheckpointFiles } from "./checkpoint-files.ts";
 import { createFileEraser } from "./file-eraser.ts";
 import { createFileLeases } from "./file-leases.ts";
@@ -55,6 +57,7 @@ export class JsonlDriver implements StoreDriver {
   readonly checkpoints: CheckpointTable;
   readonly listing: SessionListing;
   readonly files: SessionFiles;
+  readonly blobs: BlobStore;
 
   constructor(options: JsonlSettings) {
     this.capabilities = {
@@ -70,6 +73,7 @@ export class JsonlDriver implements StoreDriver {
     const checkpoints = new CheckpointFiles(this.files);
     this.checkpoints = checkpoints;
     this.listing = new ScannedListing((deleted) => withStoreErrors(() => this.files.scan(deleted)));
+    this.blobs = createBlobFiles(this.files);
     this.leases = createFileLeases(this.files);
     this.eraser = createFileEraser(this.files, checkpoints);
     this.ledger = createFileLedger(this.files);

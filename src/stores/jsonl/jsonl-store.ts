@@ -4,6 +4,7 @@ import { checkDrafts } from "../../session/log/draft.ts";
 import type { EntryDraft } from "../../session/log/entry.ts";
 import type { SessionHead } from "../../session/log/fold.ts";
 import { checkHeader, type SessionHeader } from "../../session/log/header.ts";
+import { BLOB_OPTIONS, type BlobOptions } from "../../session/blob.ts";
 import type { SessionStore } from "../../session/store.ts";
 import { createStore } from "../complete/create-store.ts";
 import { storeClosed } from "../complete/store-closed.ts";
@@ -19,7 +20,7 @@ import { withStoreErrors } from "./store-failure.ts";
 const LOCK_TIMEOUT_MS = 10_000;
 
 /** Options of `openJsonlStore`. */
-export interface JsonlStoreOptions {
+export interface JsonlStoreOptions extends BlobOptions {
   /** The directory of the session files. It is created with the first session. */
   readonly directory: string;
   /** Also create missing parent directories. Without it, a missing parent is an error. */
@@ -44,10 +45,11 @@ const OPTIONS: KeysOf<JsonlStoreOptions> = {
   lockTimeoutMs: true,
   create: true,
   clock: true,
+  ...BLOB_OPTIONS,
 };
 
 /** The options with their defaults, and the absolute path of the directory. */
-export type JsonlSettings = Required<Omit<JsonlStoreOptions, "create">>;
+export type JsonlSettings = Required<Omit<JsonlStoreOptions, "create" | keyof BlobOptions>>;
 
 /** A store that keeps each session in its own file. */
 export interface JsonlStore extends SessionStore {
@@ -105,7 +107,7 @@ export async function openJsonlStore(options: JsonlStoreOptions): Promise<JsonlS
     lockTimeoutMs,
     clock,
   });
-  return extend(createStore(driver), driver);
+  return extend(createStore(driver, options), driver);
 }
 
 function extend(store: SessionStore, driver: JsonlDriver): JsonlStore {

@@ -32,6 +32,7 @@ import { checkCheckpointId, oldestFirst } from "../complete/valid-checkpoint.ts"
 import { sessionExists } from "../rows/row-port.ts";
 import { freezeDeep } from "../../internal/freeze-deep.ts";
 import { nextSlice } from "../../internal/long-work.ts";
+import { MemoryBlobs } from "./memory-blobs.ts";
 import { lookUpWanted, MemoryLog } from "./memory-log.ts";
 
 /** One stored session. */
@@ -93,6 +94,7 @@ export class MemoryDriver implements StoreDriver {
   };
   readonly leases: ProcessLeases;
   readonly ledger: LedgerTable = createMemoryLedger();
+  readonly blobs: MemoryBlobs;
   readonly #clock: () => Date;
   /** Includes deleted sessions. */
   readonly #sessions = new Map<string, MemorySession>();
@@ -102,6 +104,7 @@ export class MemoryDriver implements StoreDriver {
   constructor(clock: () => Date) {
     this.#clock = clock;
     this.leases = new ProcessLeases(clock);
+    this.blobs = new MemoryBlobs(clock);
   }
 
   async create(

@@ -29,6 +29,8 @@ const calls: Record<Method, (store: SessionStore) => Promise<unknown>> = {
   read: (store) => collect(store.read("a")),
   readJson: (store) => store.readJson("a"),
   getEntry: (store) => store.getEntry("a", "1"),
+  blob: (store) => store.blob("a", "sha256:"),
+  putBlob: (store) => store.putBlob("a", new Uint8Array(1)),
   path: (store) => store.path("a", "1"),
   settings: (store) => store.settings("a", EMPTY_PATH),
   fork: (store) => store.fork("a", createHeader()),

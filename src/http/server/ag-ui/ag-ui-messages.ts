@@ -45,7 +45,11 @@ function answerOf(id: string, { content, toolCalls = [] }: ShownTurn): Message[]
 
 function partOf(part: Exclude<ContentPart, { type: "thinking" }>): Parts[number] {
   if (part.type === "text") return part;
-  const source = { type: "data", value: part.data, mimeType: part.mediaType } as const;
+  const mimeType = part.mediaType;
+  const source =
+    "blob" in part
+      ? ({ type: "url", value: part.blob, mimeType } as const)
+      : ({ type: "data", value: part.data, mimeType } as const);
   const named = part.name === undefined ? {} : { metadata: { filename: part.name } };
   return { type: part.type === "image" ? "image" : "document", source, ...named };
 }

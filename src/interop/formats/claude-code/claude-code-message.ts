@@ -11,6 +11,7 @@ import {
 import type { Usage } from "../../../session/usage.ts";
 import type { WriteReport } from "../foreign-report.ts";
 import { isFields, isFilled, parseArguments, placeholderOf, textIn, textOrParts } from "../foreign-values.ts";
+import { inlineAttachment } from "../../../session/blob.ts";
 
 const STOP_REASONS: readonly (readonly [string, StopReason])[] = [
   ["end_turn", "stop"],
@@ -50,9 +51,11 @@ function blocksOfPart(part: ContentPart, report: WriteReport): JsonObject[] {
     case "text":
       return [{ type: "text", text: part.text }];
     case "image":
-      return [{ type: "image", source: { type: "base64", media_type: part.mediaType, data: part.data } }];
+      return [
+        { type: "image", source: { type: "base64", media_type: part.mediaType, data: inlineAttachment(part).data } },
+      ];
     case "file": {
-      const source = { type: "base64", media_type: part.mediaType, data: part.data };
+      const source = { type: "base64", media_type: part.mediaType, data: inlineAttachment(part).data };
       return [{ type: "document", source, ...(part.name === undefined ? {} : { title: part.name }) }];
     }
     default:

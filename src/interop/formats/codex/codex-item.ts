@@ -10,6 +10,7 @@ import {
 import type { Usage } from "../../../session/usage.ts";
 import type { WriteReport } from "../foreign-report.ts";
 import { isFields, isFilled, placeholderOf, textIn, textOrParts } from "../foreign-values.ts";
+import { inlineAttachment } from "../../../session/blob.ts";
 
 /** The kind of an item of a rollout. */
 export type ItemKind = "input" | "reasoning" | "answer" | "call" | "output";
@@ -117,7 +118,7 @@ function codexParts(content: Content, textType: string, report: WriteReport): Js
   return partsOf(content).map((part) => {
     if (part.type === "text") return { type: textType, text: part.text };
     if (part.type === "image" && textType === "input_text")
-      return { type: "input_image", image_url: `data:${part.mediaType};base64,${part.data}` };
+      return { type: "input_image", image_url: `data:${part.mediaType};base64,${inlineAttachment(part).data}` };
     report.omit(`${part.type} part`);
     return {
       type: textType,

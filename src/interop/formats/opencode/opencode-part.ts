@@ -3,6 +3,7 @@ import type { Content, ContentPart, ToolCall, ToolMessage } from "../../../sessi
 import type { Usage } from "../../../session/usage.ts";
 import type { WriteReport } from "../foreign-report.ts";
 import { isFields, isFilled, parseArguments, placeholderOf, textIn } from "../foreign-values.ts";
+import { inlineAttachment } from "../../../session/blob.ts";
 
 const TELLING_PARTS: ReadonlySet<unknown> = new Set(["file", "reasoning", "subtask", "text", "tool"]);
 
@@ -63,7 +64,12 @@ export function partOfContent(part: ContentPart, time: number, provider = ""): J
     }
     default: {
       const name = part.name === undefined ? {} : { filename: part.name };
-      return { type: "file", mime: part.mediaType, ...name, url: `data:${part.mediaType};base64,${part.data}` };
+      return {
+        type: "file",
+        mime: part.mediaType,
+        ...name,
+        url: `data:${part.mediaType};base64,${inlineAttachment(part).data}`,
+      };
     }
   }
 }

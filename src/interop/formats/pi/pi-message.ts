@@ -11,6 +11,7 @@ import {
 import type { Usage } from "../../../session/usage.ts";
 import { isFields, isFilled, parseArguments, placeholderOf, textOrParts } from "../foreign-values.ts";
 import type { WriteReport } from "../foreign-report.ts";
+import { inlineAttachment } from "../../../session/blob.ts";
 
 const STOP_REASONS: readonly (readonly [string, StopReason])[] = [
   ["stop", "stop"],
@@ -78,7 +79,7 @@ export function piOfContent(content: Content, report: WriteReport): JsonValue {
   if (typeof content === "string") return content;
   return content.flatMap((part): JsonObject[] => {
     if (part.type === "text") return [{ type: "text", text: part.text }];
-    if (part.type === "image") return [{ type: "image", data: part.data, mimeType: part.mediaType }];
+    if (part.type === "image") return [{ type: "image", data: inlineAttachment(part).data, mimeType: part.mediaType }];
     report.omit(`${part.type} part`);
     return part.type === "file" ? [{ type: "text", text: `[file ${part.name ?? part.mediaType}]` }] : [];
   });

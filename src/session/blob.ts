@@ -1,0 +1,157 @@
+import { SessionError, show } from "./errors.ts";
+import type { Attachment, BlobAttachment, InlineAttachment } from "./message.ts";
+
+/** Which bytes of a blob to read: from `start` (default 0) up to, but without, `end` (default: all that follow). */
+export interface BlobRange {
+  readonly start?: number;
+  readonly end?: number;
+}
+
+/** A blob of a session. Nothing of it is read before `bytes` or `stream` is called. */
+export interface StoredBlob {
+  /** `sha256:` and the hash of the bytes in hexadecimal. */
+  readonly blob: string;
+  /** How many bytes there are. */
+  readonly size: number;
+  bytes(range?: BlobRange): Promise<Uint8Array>;
+  stream(range?: BlobRange): AsyncIterable<Uint8Array>;
+}
+
+/** Finds a blob by its name, `sha256:…`; null for one that is not there. */
+export type FindBlob = (blob: string) => Promise<StoredBlob | null>;
+
+/** What `store.putBlob` stored: a message refers to it by both fields. */
+export interface BlobRef {
+  readonly blob: string;
+  readonly bytes: number;
+}
+
+/** Bytes to store: at once, or as they come. */
+export type BlobInput = Uint8Array | AsyncIterable<Uint8Array>;
+
+/** Which blob of a `BlobStore`: the root session of a chain of forks, and the SHA-256 of the bytes in hexadecimal. */
+export interface BlobKey {
+  readonly scope: string;
+  readonly hash: string;
+}
+
+/** Bytes whose number and hash are known, which can be read several times. */
+export interface BlobSource {
+  readonly size: number;
+  /** All of them at once, where they are in memory. */
+  readonly bytes?: Uint8Array;
+  read(): AsyncIterable<Uint8Array>;
+}
+
+/** What a `BlobStore` says of a blob. */
+export interface ListedBlob extends BlobKey {
+  readonly size: number;
+  /** When it was last put or renewed, as `remove` compares it: milliseconds, or any number that a later renewal changes. */
+  readonly renewedAt: number;
+  /** How long ago that was, by the clock of the blob store. */
+  readonly ageMs: number;
+}
+
+/**
+ * Keeps blobs beside the logs: bytes that never change, each under a scope and its hash.
+ *
+ * Every blob store keeps these promises; `skein/testing` checks each of them:
+ * - `put` stores all bytes or none, even if the process dies in it; once it resolves, every reader sees them.
+ * - A blob that is there already is renewed by `put`, and not written again.
+ * - `remove` removes a blob only if nobody has put or renewed it since its `renewedAt` was read. So of a renewal and a removal at
+ *   the same time, either the removal does nothing, or `renew` says that there is nothing (and `put` writes the blob again).
+ * - Scopes do not see each other's blobs; any text that is the id of a session is a scope.
+ */
+export interface BlobStore {
+  put(key: BlobKey, source: BlobSource): Promise<void>;
+  /** Marks a blob as needed now, and returns how many bytes it has; null if there is none. */
+  renew(key: BlobKey): Promise<number | null>;
+  /** How many bytes a blob has; null if there is none. */
+  size(key: BlobKey): Promise<number | null>;
+  /** The bytes from `start` up to `end`. @throws {SessionError} `BLOB_NOT_FOUND` if there is no such blob. */
+  read(key: BlobKey, start: number, end: number): AsyncIterable<Uint8Array>;
+  /** Removes a blob unless it was put or renewed since `renewedAt`; false if it was, or is not there. */
+  remove(key: BlobKey, renewedAt: number): Promise<boolean>;
+  /** The blobs of one scope, or of all, in any order. */
+  list(scope?: string): AsyncIterable<ListedBlob>;
+  close?(): Promise<void>;
+}
+
+/** Which blobs of a store may be removed. */
+export interface SweepBlobsOptions {
+  /** Keep what was put or renewed within this time (default: 24 hours). */
+  readonly graceMs?: number;
+  readonly signal?: AbortSignal;
+}
+
+/** What a sweep did. */
+export interface SweptBlobs {
+  /** How many blobs there were. */
+  readonly blobs: number;
+  readonly removed: number;
+  /** How many bytes the removed ones had. */
+  readonly bytes: number;
+}
+
+/** How a store keeps blobs. */
+export interface BlobOptions {
+  /** Where blobs are, instead of in the store itself. */
+  readonly blobs?: BlobStore;
+  /** Data of more bytes than this is stored as a blob (default 4,096). */
+  readonly inlineMax?: number;
+  /** The most bytes of one blob (default 100 MiB). */
+  readonly blobBytesMax?: number;
+  /** The most bytes of all blobs of a user's sessions (default 10 GiB). */
+  readonly userBlobBytesMax?: number;
+}
+
+/** The names of these options. */
+export const BLOB_OPTIONS: { readonly [Name in keyof BlobOptions]-?: true } = {
+  blobs: true,
+  inlineMax: true,
+  blobBytesMax: true,
+  userBlobBytesMax: true,
+};
+
+const NAME = /^sha256:([0-9a-f]{64})$/;
+
+/** The name of the blob with this hash. */
+export function blobName(hash: string): string {
+  return `sha256:${hash}`;
+}
+
+/** The hash in the name of a blob; null for a text that is none. */
+export function blobHash(blob: unknown): string | null {
+  return typeof blob === "string" ? (NAME.exec(blob)?.[1] ?? null) : null;
+}
+
+/** The error for a reference to a blob that the session cannot see. */
+export function blobNotFound(sessionId: string, blob: unknown): SessionError {
+  return new SessionError(
+    "BLOB_NOT_FOUND",
+    `Session ${sessionId} has no blob ${show(blob)}; store it with putBlob, or pass the data itself.`,
+  );
+}
+
+/** The error of a read of a blob that is not there. */
+export function missingBlob({ scope, hash }: BlobKey): SessionError {
+  return new SessionError("BLOB_NOT_FOUND", `There is no blob ${blobName(hash)} of session ${scope} any more.`);
+}
+
+/** Whether a part of a message is an image or a file whose bytes are a blob. */
+export function isBlobAttachment(part: { readonly type: string }): part is BlobAttachment {
+  return (part.type === "image" || part.type === "file") && "blob" in part;
+}
+
+/**
+ * An image or file with its data. Models get all messages so.
+ *
+ * @throws {SessionError} `BLOB_NOT_FOUND` for one whose bytes have not been read.
+ */
+export function inlineAttachment(part: Attachment): InlineAttachment {
+  if (!("blob" in part)) return part;
+  throw new SessionError(
+    "BLOB_NOT_FOUND",
+    `The bytes of the attachment ${show(part.name ?? part.blob)} are not there.`,
+  );
+}

@@ -1,0 +1,14 @@
+export type {
+  BlobInput,
+  BlobKey,
+  BlobOptions,
+  BlobRange,
+  ListedBlob,
+  BlobRef,
+  BlobSource,
+  BlobStore,
+  FindBlob,
+  StoredBlob,
+} from "../../session/blob.ts";
+export type { Attachment, BlobAttachment, InlineAttachment } from "../../session/message.ts";
+export { fileBlobs, type FileBlobsOptions } from "./file-blobs.ts";
