@@ -43,10 +43,12 @@ export type { CheckedArguments, Tool, ToolContent, ToolContext } from "./agent/t
 export { ASK_POLICIES, type AskPolicy } from "./agent/tools/ask-policy.ts";
 export type { JsonObject, JsonValue } from "./internal/json.ts";
 export type { Actor } from "./lifecycle/access.ts";
+export type { UserBudget } from "./lifecycle/budgets/user-budget.ts";
 export type { SessionManagerInit } from "./lifecycle/manager-options.ts";
 export { openManager, type OpenManagerOptions } from "./lifecycle/open-manager.ts";
 export { SessionManager } from "./lifecycle/session-manager.ts";
 export {
+  BudgetExceededError,
   CheckpointNotFoundError,
   LeaseLostError,
   LineageError,

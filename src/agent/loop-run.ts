@@ -4,6 +4,7 @@ import { uuidv7 } from "../internal/uuid.ts";
 import { LeaseLostError, SessionBusyError, SessionError, StoreUnreachableError } from "../session/errors.ts";
 import type { Lineage } from "../session/log/header.ts";
 import type { Content } from "../session/message.ts";
+import type { Payer } from "../session/payer.ts";
 import type { Sandbox } from "../session/sandbox/sandbox.ts";
 import { Session } from "../session/value/session.ts";
 import { sessionRegistry } from "../session/value/session-registry.ts";
@@ -21,6 +22,7 @@ import { errorRecord, runErrorOf } from "./run-error.ts";
 import type { RunEvent } from "./run-event.ts";
 import type { Approval, RunError } from "../session/log/run-event.ts";
 import { RunInputs } from "./run-inputs.ts";
+import { RunSpending } from "./run-spending.ts";
 import { isInside, runInside, runsAround } from "./run-inside.ts";
 import { keepsFiles, RunParked } from "./run-parked.ts";
 import { type RunBeginning, RunLog, type RunOutcome } from "./persist/run-log.ts";
@@ -56,6 +58,7 @@ export interface RunStart {
     | "park"
     | "onApproval"
     | "sandboxHandleId"
+    | "leaseMs"
   >;
   readonly work: RunWork;
 }
@@ -81,6 +84,10 @@ export class LoopRun implements SessionRun {
   readonly #deadline: RunDeadline;
   readonly #admission = admission();
   readonly #sessionId: string | null;
+  readonly #leaseMs: number | undefined;
+  /** Who pays for the run; that is also who pays for the runs inside its tools. */
+  #payer: Payer | null;
+  #spending: RunSpending | null = null;
   #status: RunStatus = "running";
   #abandoned = false;
 
@@ -103,6 +110,8 @@ export class LoopRun implements SessionRun {
     this.inputs = new RunInputs(this.log);
     const around = runsAround().findLast((run) => run instanceof LoopRun) ?? null;
     this.ask = stricterOf(options.ask, around?.ask);
+    this.#payer = around?.payer ?? null;
+    this.#leaseMs = options.leaseMs;
     const { park, onApproval } = options;
     const ask = onApproval && ((question: Approval) => this.inside(() => onApproval(question)));
     this.approvals = new RunApprovals(this.log, around?.approvals ?? null, {
@@ -198,8 +207,34 @@ export class LoopRun implements SessionRun {
   /** Stops the run because another process has its session. */
   readonly lose = (error: SessionError): void => this.#controller.abort(error);
 
+  /** Who pays for the run; null if nobody does. */
+  get payer(): Payer | null {
+    return this.#payer;
+  }
+
+  /** What the run spends of the budgets of its payer; null if nobody pays. */
+  get spending(): RunSpending | null {
+    if (this.#payer !== null && this.#spending === null) this.#spending = this.#openSpending(this.#payer);
+    return this.#spending;
+  }
+
+  #openSpending(payer: Payer): RunSpending {
+    const { runId, sessionId, state, events } = this.log;
+    return new RunSpending({
+      payer,
+      // A run that another process takes up goes on with what it has settled. Others have no lease, and begin anew.
+      run: this.log.hasLease ? `${sessionId}/${runId}` : uuidv7(),
+      before: { totalTokens: state.usage?.totalTokens ?? 0, cost: state.cost ?? 0 },
+      leaseMs: this.#leaseMs,
+      onWarning: ({ warnAt: _warnAt, ...level }, exceeded) => {
+        events.add({ type: "budget-warning", exceeded, ...level });
+      },
+    });
+  }
+
   /** Records the start of the run. From here on, the run holds its session and receives input from others. */
   async begin(beginning: RunBeginning): Promise<void> {
+    this.#payer = beginning.access.payer ?? this.#payer;
     await this.log.begin(beginning, (user) => {
       if (user !== this.#source) Session.place(this.log.output, user);
     });
@@ -250,6 +285,7 @@ export class LoopRun implements SessionRun {
       await this.#fail(cause);
       throw cause;
     } finally {
+      await this.#spending?.end();
       unfollow?.();
     }
   }
@@ -303,6 +339,8 @@ export class LoopRun implements SessionRun {
     // A run that lost its session or its store is left open as after a crash: another process continues it. The same
     // applies if its end cannot be recorded.
     const isLeft = this.#abandoned || [error, signal.reason].some(isOfStore);
+    // The process that goes on with the run settles what it has spent.
+    if (isLeft && !this.#abandoned) this.#spending?.drop();
     if (signal.aborted && !isLeft) await this.#work.stopped?.().catch(() => {});
     await this.log.idle();
     const usage = output.usage === null ? {} : { usage: output.usage };

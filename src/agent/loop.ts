@@ -1,6 +1,6 @@
 import { withoutStop } from "../internal/trim-text.ts";
 import { defined } from "../internal/defined.ts";
-import { SessionCapacityError, SessionError } from "../session/errors.ts";
+import { BudgetExceededError, SessionCapacityError, SessionError } from "../session/errors.ts";
 import { type AssistantMessage, type Message, textOf, type ToolCall } from "../session/message.ts";
 import type { Session } from "../session/value/session.ts";
 import type { BudgetWatch } from "./budget-watch.ts";
@@ -17,6 +17,7 @@ import { checkWhole } from "./model/read-reply.ts";
 import { type GivenOutput, isAnswer, lastAnswerIn, RunOutput } from "./output/run-output.ts";
 import type { ResumeState } from "./persist/resume-state.ts";
 import type { RunInputs } from "./run-inputs.ts";
+import type { RunSpending } from "./run-spending.ts";
 import type { RunLog } from "./persist/run-log.ts";
 import type { SentSetup } from "./persist/run-setup.ts";
 import type { RunTelemetry } from "./telemetry.ts";
@@ -35,6 +36,7 @@ export interface LoopParts {
   readonly room: ContextRoom;
   readonly shortener: ResultShortener;
   readonly budget: BudgetWatch | null;
+  readonly spending: RunSpending | null;
   readonly telemetry: RunTelemetry | null;
 }
 
@@ -107,7 +109,13 @@ export class Loop {
       this.#log.signal.throwIfAborted();
       await this.#say(this.#parts.inputs.take("steer"));
       if (!this.#hasRoomFor(1)) return true;
-      const { message, calls, stopped } = await this.#runRound();
+      const round = await this.#runRound().catch((error) => {
+        // A run that has asked for nothing yet has nothing to show for itself.
+        if (error instanceof BudgetExceededError && this.#log.state.round > 0) return null;
+        throw error;
+      });
+      if (round === null) return true;
+      const { message, calls, stopped } = round;
       const ends = calls === 0 ? await this.#accepts(textOf(message.content)) : this.#given !== null;
       if (ends || stopped) return !ends;
       // The model was told that its answer lacks the structured output.
@@ -208,18 +216,15 @@ export class Loop {
   }
 
   #answerTo(request: ModelRequest, said?: readonly Message[]): Promise<AssistantMessage> {
-    const { options, telemetry } = this.#parts;
+    const { options, telemetry, spending, context } = this.#parts;
     const onPartial = (partial: PartialReply | null): void => {
       this.#partial = partial;
     };
-    return askModel(request, {
-      options,
-      log: this.#log,
-      telemetry,
-      round: this.#round,
-      onPartial,
-      ...defined({ said }),
-    });
+    const asking = { options, log: this.#log, telemetry, round: this.#round, onPartial, ...defined({ said }) };
+    const ask = (): Promise<AssistantMessage> => askModel(request, asking);
+    if (spending === null) return ask();
+    const { model, maxOutputTokens } = options;
+    return spending.ask({ model, inputTokens: context.tokens, maxOutputTokens }, ask);
   }
 
   async #transform(messages: readonly Message[], transforms: readonly ContextTransform[]): Promise<Messages> {

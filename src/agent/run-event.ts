@@ -1,5 +1,6 @@
 import type { JsonValue } from "../internal/json.ts";
 import type { RecordedRunEvent, RunError } from "../session/log/run-event.ts";
+import type { BudgetLevel } from "../session/payer.ts";
 import type { Usage } from "../session/usage.ts";
 import type { ModelDelta } from "./model/model.ts";
 
@@ -50,6 +51,11 @@ export type RunEvent =
        * Emitted once.
        */
       | { readonly type: "leaf-moved"; readonly leafId: string | null }
+      /**
+       * A budget of the user is used up as far as its `warnAt`, emitted once for each limit; or, with `exceeded`, its limit is
+       * reached and ends the run.
+       */
+      | ({ readonly type: "budget-warning"; readonly exceeded: boolean } & Omit<BudgetLevel, "warnAt">)
       /** The reader was too slow, or came too late, for this many events; it continues after them. */
       | { readonly type: "events-dropped"; readonly count: number }
     ));

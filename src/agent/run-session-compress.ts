@@ -10,6 +10,7 @@ import { checkRunOptions } from "./check-options.ts";
 import { LOOP_HABITS, RUN_KEYS, type RunOptions } from "./loop-options.ts";
 import { LoopRun } from "./loop-run.ts";
 import type { ModelRequest } from "./model/model.ts";
+import { priced } from "./run-spending.ts";
 import { checkInputs, inputOf, keep, registerInputs, type SessionInput } from "./run-session-loop.ts";
 import { RunTelemetry } from "./telemetry.ts";
 
@@ -65,7 +66,9 @@ async function compress(run: LoopRun, user: SessionInput, agent: Session, option
   const input = await inputOf(user, run);
   const { log } = run;
   log.announce();
-  const reply = await ask(run, requestOf(input, agent, options), options);
+  const request = requestOf(input, agent, options);
+  const asking = (): Promise<AssistantMessage> => ask(run, request, options);
+  const reply = await (run.spending === null ? asking() : run.spending.ask(priced(options.model, request), asking));
   const text = summaryIn(reply);
   // The conversation is not copied, and the output has no rows yet.
   await keep(run, log.output, agent, options);

@@ -139,7 +139,8 @@ async function startLoop({ run, input, agent, options, offered, telemetry }: Loo
   const hooks = compaction === false ? treeHooks : treeHooks.with([compaction?.hooks ?? []].flat());
   const context = new LoopContext(messagesOf(agent, log.setup?.instructions), user.transcript);
   const setup = log.setup as SentSetup;
-  const room = new ContextRoom({ options, context, hooks, log, inside: run.inside });
+  const { spending } = run;
+  const room = new ContextRoom({ options, context, hooks, log, spending, inside: run.inside });
   const loop = new Loop({
     options,
     setup,
@@ -149,6 +150,7 @@ async function startLoop({ run, input, agent, options, offered, telemetry }: Loo
     shortener: new ResultShortener({ options, context, log, isFull: () => room.isFull }),
     budget:
       budget === undefined ? null : new BudgetWatch(budget, options.onBudget, spentBefore(budget, input, log.output)),
+    spending,
     telemetry,
     host: {
       log,

@@ -1,13 +1,16 @@
 import type { Agent } from "../agent/agent.ts";
 import type { Unsigned } from "../agent/event-log.ts";
+import { withPayer } from "../agent/run-spending.ts";
 import { followAbort, untilAborted } from "../agent/follow-abort.ts";
 import type { LoopOptions } from "../agent/loop-options.ts";
 import { startedFirst } from "../agent/persist/start-drafts.ts";
 import type { SessionRun } from "../agent/session-run.ts";
 import type { AskPolicy } from "../agent/tools/ask-policy.ts";
+import { defined } from "../internal/defined.ts";
 import { SessionError, show } from "../session/errors.ts";
 import { newRun } from "../session/log/run-fold.ts";
 import { type AssistantMessage, textOf } from "../session/message.ts";
+import type { Payer } from "../session/payer.ts";
 import { operation, Session } from "../session/value/session.ts";
 import { Transcript } from "../session/value/transcript.ts";
 import { type GroupItem, isEmpty, rowsFor } from "./agent-view.ts";
@@ -37,6 +40,8 @@ export interface AskAgentParts {
   readonly visibleNow: () => readonly GroupItem[];
   /** Whether anyone has subscribed to the events of the group. */
   readonly isFollowed: () => boolean;
+  /** Who pays for what the agents ask; null if nobody does. */
+  readonly payer: Payer | null;
   readonly signal: AbortSignal;
   readonly emit: (event: Unsigned<GroupEvent>) => void;
   /** Called with the agent's run when it starts, and with null when it ends. */
@@ -69,13 +74,24 @@ async function execute(
   seat: GroupSeat,
   agent: ExecutingAgent,
   visible: readonly GroupItem[],
-  { sessionId, log, agents, messageId, signal }: AskAgentParts,
+  { sessionId, log, agents, messageId, payer, signal }: AskAgentParts,
 ): Promise<void> {
   const { name, role, visibility } = seat;
   const turns = visible.map(({ turn }) => turn);
   const question = textOf(turns.find(({ turnId }) => turnId === messageId)?.content ?? null);
-  const given = (async () => agent.execute(question, turns, { sessionId, role, agents, signal }))();
-  const answer = readAnswer(name, await untilAborted(given, signal));
+  const ask = async (): Promise<GroupAnswer> =>
+    untilAborted((async () => agent.execute(question, turns, { sessionId, role, agents, signal }))(), signal);
+  // Only its answer says what it has spent, so that about the least is reserved.
+  const given = await withPayer(payer, async (spending) => {
+    if (spending === null) return ask();
+    let answer: GroupAnswer;
+    await spending.ask({ model: undefined, inputTokens: 0 }, async () => {
+      answer = await ask();
+      return spendingIn(answer);
+    });
+    return answer;
+  });
+  const answer = readAnswer(name, given);
   if (answer.kind === "refused") {
     await log.append([refusalDraft(name, answer.error)]);
   } else if (answer.kind === "passed") {
@@ -89,10 +105,10 @@ async function runLoop(
   seat: GroupSeat,
   agent: Agent,
   visible: readonly GroupItem[],
-  { runId, log, place, ask, waiting, visibleNow, isFollowed, signal, emit, atWork }: AskAgentParts,
+  { runId, log, place, ask, waiting, visibleNow, isFollowed, payer, signal, emit, atWork }: AskAgentParts,
 ): Promise<void> {
   const { name } = seat;
-  const access = new GroupAccess({ log, seat, visibleNow, isFollowed });
+  const access = new GroupAccess({ log, seat, visibleNow, isFollowed, payer });
   const user = Session.derive(place, Transcript.of(rowsFor(name, visible)), {
     lineage: operation("op_fork", "group", [place.id]),
   });
@@ -169,4 +185,10 @@ function spokeOrPassed(message: AssistantMessage): ReadAnswer {
   // Other values are refused by the store, with a precise error.
   const readable = content === null || typeof content === "string" || Array.isArray(content);
   return { kind: readable && isEmpty(message) ? "passed" : "spoke", message };
+}
+
+/** The usage and cost of an answer, as far as it says them. */
+function spendingIn(answer: GroupAnswer): Pick<AssistantMessage, "usage" | "cost"> {
+  if (typeof answer !== "object" || answer === null || !("content" in answer)) return {};
+  return defined({ usage: answer.usage, cost: answer.cost });
 }

@@ -6,6 +6,7 @@ import type { SessionRoom } from "../tree/tree-backing.ts";
 import type { Entry, EntryDraft } from "../session/log/entry.ts";
 import type { SessionHead } from "../session/log/fold.ts";
 import type { AssistantMessage, Message } from "../session/message.ts";
+import type { Payer } from "../session/payer.ts";
 import type { AppendOptions, SessionStore } from "../session/store.ts";
 import { answerMessage, passDraft, workMessage } from "./group-drafts.ts";
 import type { GroupSeat } from "./group-agent.ts";
@@ -21,6 +22,7 @@ export interface GroupAccessInit {
   readonly visibleNow: () => readonly GroupItem[];
   /** Whether anyone has subscribed to the events of the group. */
   readonly isFollowed: () => boolean;
+  readonly payer: Payer | null;
 }
 
 /**
@@ -39,6 +41,7 @@ export class GroupAccess implements LogAccess {
   readonly guard = {};
   readonly lease = null;
   readonly isFollowed: () => boolean;
+  readonly payer: Payer | null;
   readonly #log: GroupLog;
   readonly #seat: GroupSeat;
   #answer: Extract<Entry, { type: "message" }> | null = null;
@@ -52,10 +55,11 @@ export class GroupAccess implements LogAccess {
   readonly #shown: ReadonlySet<string>;
   #edits: number;
 
-  constructor({ log, seat, visibleNow, isFollowed }: GroupAccessInit) {
+  constructor({ log, seat, visibleNow, isFollowed, payer }: GroupAccessInit) {
     this.#log = log;
     this.#seat = seat;
     this.isFollowed = isFollowed;
+    this.payer = payer;
     this.store = log.store;
     this.header = log.header;
     this.sessionId = log.header.id;

@@ -3,7 +3,7 @@ import { trackRun } from "../agent/active-runs.ts";
 import { describeThrown } from "../agent/describe-thrown.ts";
 import { EventLog, type EventListener, type Unsigned } from "../agent/event-log.ts";
 import { followAbort } from "../agent/follow-abort.ts";
-import { type Claim, claimRun } from "../agent/persist/claim-run.ts";
+import { type Claim, claimRun, readRequest } from "../agent/persist/claim-run.ts";
 import { StoreAccess } from "../agent/persist/log-access.ts";
 import { isSaidTo, LogFollower } from "../agent/persist/log-follower.ts";
 import { RunDeadline } from "../agent/run-deadline.ts";
@@ -15,6 +15,7 @@ import { byOf } from "../lifecycle/access.ts";
 import type { SessionManager } from "../lifecycle/session-manager.ts";
 import { SessionError, SessionNotFoundError, SessionSuspendedError, show } from "../session/errors.ts";
 import type { Entry, EntryDraft } from "../session/log/entry.ts";
+import type { Payer } from "../session/payer.ts";
 import type { Content } from "../session/message.ts";
 import { requestIdOf } from "../session/log/open-runs.ts";
 import type { Session } from "../session/value/session.ts";
@@ -212,7 +213,7 @@ export class RunningGroup implements GroupRun {
         await log.note([this.#fact("finished")]);
         return { reason: ended };
       }
-      const outcome = await this.#takeTurns(log, place);
+      const outcome = await this.#takeTurns(log, place, await this.#payerIn(tree));
       if (outcome.reason === "agent-failed") {
         await log.note([{ ...this.#fact("failed"), error: reasonOf(outcome.error.cause) }]);
       } else await log.append([endDraft(outcome.reason), this.#fact("finished")]);
@@ -236,7 +237,14 @@ export class RunningGroup implements GroupRun {
     parts.turnManager.recordProgress?.(sessionId, view, true);
   }
 
-  #takeTurns(log: GroupLog, place: Session): Promise<GroupOutcome> {
+  /** The user who requested the group pays for it, else the owner of its session. */
+  async #payerIn(tree: SessionTree): Promise<Payer | null> {
+    const { manager, sessionId, options } = this.#start;
+    const by = (await readRequest(manager.store, sessionId, this.id))?.by ?? byOf(options.actor).by;
+    return manager.budgets?.payerIn(tree.head, by) ?? null;
+  }
+
+  #takeTurns(log: GroupLog, place: Session, payer: Payer | null): Promise<GroupOutcome> {
     const { parts, sessionId, options } = this.#start;
     const { maxRounds, agentTimeoutMs: timeoutMs, ask, waiting } = options;
     return takeTurns(parts, {
@@ -248,6 +256,7 @@ export class RunningGroup implements GroupRun {
       ask,
       waiting,
       isFollowed: () => this.#events.subscribed,
+      payer,
       maxRounds,
       signal: this.#controller.signal,
       emit: (event) => this.#events.add(event),

@@ -24,6 +24,8 @@ export type {
   KeptByFork,
   NotCovered,
 } from "./erase/erase-report.ts";
+export type { UserBudgets } from "./budgets/user-budgets.ts";
+export type { BudgetLevel, BudgetUnit } from "../session/payer.ts";
 export type { ManagedForkOptions, ManagedStateOptions } from "./manager-options.ts";
 export { AppendMerge } from "./merge/append-merge.ts";
 export {

@@ -4,6 +4,7 @@ import { checkName } from "../session/id.ts";
 import type { SessionStore } from "../session/store.ts";
 import { checkPath } from "../stores/complete/valid-arguments.ts";
 import type { ActorOptions } from "./access.ts";
+import type { UserBudget } from "./budgets/user-budget.ts";
 import type { Consolidator, WorkingMemory } from "./after-write.ts";
 import type { StateOptions } from "./read-state.ts";
 import type { ReportFailure } from "./report-failure.ts";
@@ -19,6 +20,8 @@ export interface SessionManagerInit {
   readonly userId?: string;
   /** Limits and times; fields that are left out have defaults. */
   readonly config?: Partial<SessionConfig>;
+  /** How much each user may spend (default: any amount). The store needs a ledger, as all stores of this package have. */
+  readonly budgets?: readonly UserBudget[];
   /** Receives every turn after it is durable. */
   readonly memory?: WorkingMemory;
   /** Receives every session after it was closed or has expired. */
@@ -52,6 +55,7 @@ export const MANAGER_KEYS: KeysOf<SessionManagerInit> = {
   workspace: true,
   userId: true,
   config: true,
+  budgets: true,
   memory: true,
   consolidator: true,
   events: true,

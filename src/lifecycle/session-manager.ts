@@ -6,6 +6,7 @@ import { statusError } from "../session/log/append-guard.ts";
 import { SessionNotFoundError, SessionTransitionError } from "../session/errors.ts";
 import type { SessionHead } from "../session/log/fold.ts";
 import type { SessionHeader } from "../session/log/header.ts";
+import type { Payer } from "../session/payer.ts";
 import type { RunInput } from "../session/run-input.ts";
 import { checkArgument, checkOptionsOf, isObject } from "../session/check-arguments.ts";
 import { makeWorkspace, namedPath } from "../stores/named-path.ts";
@@ -23,6 +24,7 @@ import type {
 import { SessionTree } from "../tree/session-tree.ts";
 import { type ActorOptions, byOf, LOCAL_USER, viewerOf } from "./access.ts";
 import { AfterWrite } from "./after-write.ts";
+import { UserBudgets } from "./budgets/user-budgets.ts";
 import { BranchManager } from "./merge/branch-manager.ts";
 import { checkHealth, type Health, type HealthOptions } from "./check-health.ts";
 import { type CheckpointInit, CheckpointManager, restoreLeaf } from "./checkpoints/checkpoint-manager.ts";
@@ -73,6 +75,8 @@ export class SessionManager implements AsyncDisposable {
   readonly store: SessionStore;
   readonly config: SessionConfig;
   readonly events: SessionEvents;
+  /** How much users may spend, and have spent; null without budgets. */
+  readonly budgets: UserBudgets | null;
   readonly #clock: () => Date;
   readonly #ids: () => string;
   readonly #report: ReportFailure;
@@ -97,6 +101,8 @@ export class SessionManager implements AsyncDisposable {
     this.#report = report;
     this.#workspace = init.workspace === undefined ? null : namedPath(init.workspace);
     this.#userId = init.userId ?? LOCAL_USER;
+    const { budgets } = init;
+    this.budgets = budgets === undefined ? null : new UserBudgets({ store, budgets, clock, userId: this.#userId });
     this.#afterWrite = new AfterWrite({ store, memory, consolidator, report });
     this.#checkpoints = new CheckpointManager(store, { maxPerSession: config.maxCheckpointsPerSession, clock, ids });
     this.#branches = new BranchManager(store, { maxPerSession: config.maxBranchesPerSession, clock, ids });
@@ -461,12 +467,14 @@ export class SessionManager implements AsyncDisposable {
   #inSession(sessionId: string, options: ActorOptions): ManagedRun {
     const [store, sessions, runs, workspace] = [this.store, this.#sessions, this.#runs, this.#workspace];
     const open = (): Promise<SessionTree> => this.#tree(sessionId, options);
-    return { store, sessions, runs, clock: this.#clock, workspace, sessionId, open };
+    return { store, sessions, runs, budgets: this.budgets, clock: this.#clock, workspace, sessionId, open };
   }
 
   #tree(id: string, options: ActorOptions): Promise<SessionTree> {
     const onAppend = (result: AppendResult): Promise<void> => this.#sessions.appended(result);
-    return SessionTree.on(this.store, id, { guard: this.#sessions.guard, onAppend, ...byOf(options) });
+    const { by } = byOf(options);
+    const payerIn = (head: SessionHead): Payer | null => this.budgets?.payerIn(head, by) ?? null;
+    return SessionTree.on(this.store, id, { guard: this.#sessions.guard, onAppend, payerIn, ...defined({ by }) });
   }
 }
 

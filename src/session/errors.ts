@@ -1,4 +1,5 @@
 import type { SessionStatus } from "./log/entry.ts";
+import type { BudgetLevel } from "./payer.ts";
 
 /** The error codes, for programs to branch on; docs/errors.md explains each. */
 export type SessionErrorCode =
@@ -44,6 +45,7 @@ export type SessionErrorCode =
   | "INVALID_TOOL"
   | "OUTPUT_INVALID"
   | "PRICE_UNKNOWN"
+  | "BUDGET_EXCEEDED"
   | "SANDBOX_FAILED"
   | "NO_SANDBOX"
   | "ISOLATION_MISSING"
@@ -226,6 +228,28 @@ export class LineageError extends SessionError {
   constructor(sessionId: string, message: string) {
     super("LINEAGE", message);
     this.sessionId = sessionId;
+  }
+}
+
+/** The user has used up a budget; nothing was asked. */
+export class BudgetExceededError extends SessionError {
+  readonly userId: string;
+  readonly level: BudgetLevel;
+  constructor(userId: string, level: BudgetLevel) {
+    const { window, unit, limit, spent, movesOnAt } = level;
+    const amount = (value: number): string => (unit === "cost" ? `$${Number(value.toFixed(6))}` : `${value} tokens`);
+    const until =
+      limit === 0
+        ? "the budget allows no requests"
+        : movesOnAt === null
+          ? "requests under way have reserved the rest, so try again when they have ended"
+          : `the window moves on at ${movesOnAt}`;
+    super(
+      "BUDGET_EXCEEDED",
+      `User ${show(userId)} has spent ${amount(spent)} of ${amount(limit)} in ${window}; ${until}.`,
+    );
+    this.userId = userId;
+    this.level = level;
   }
 }
 

@@ -1,4 +1,6 @@
 import { type SessionHooks, type HookReport, HookRunner } from "../session/context/hooks.ts";
+import type { SessionHead } from "../session/log/fold.ts";
+import type { Payer } from "../session/payer.ts";
 import type { AppendResult, Guard } from "../session/store.ts";
 
 /** Options of every tree. */
@@ -17,6 +19,8 @@ export interface StoreTreeOptions extends TreeOptions {
   readonly by?: string;
   /** Called after each append with the new entries. The append waits for it. It must not throw. */
   readonly onAppend?: (result: AppendResult) => void | Promise<void>;
+  /** Who pays for requests to models about the session (default: nobody). */
+  readonly payerIn?: (head: SessionHead) => Payer | null;
 }
 
 /** Options for creating or opening a session's file. */

@@ -20,6 +20,7 @@ import {
 import type { SessionHead } from "../session/log/fold.ts";
 import type { SessionHeader } from "../session/log/header.ts";
 import type { Settings } from "../session/log/settings.ts";
+import type { Payer } from "../session/payer.ts";
 import { type CompactionView, inspectCompaction } from "../session/context/compaction.ts";
 import type { Content, Message } from "../session/message.ts";
 import type { HookRunner } from "../session/context/hooks.ts";
@@ -51,6 +52,7 @@ type SummaryFields = Omit<EntryOf<"branch_summary">, keyof EntryStamp | "type" |
  */
 export class SessionTree implements AsyncDisposable {
   readonly #backing: TreeBacking;
+  #payer: Payer | null = null;
   #head: SessionHead;
   #view: TreeView | null = null;
   readonly #hooks: HookRunner;
@@ -95,7 +97,14 @@ export class SessionTree implements AsyncDisposable {
   static async on(store: SessionStore, sessionId: string, options: StoreTreeOptions = {}): Promise<SessionTree> {
     const head = await store.head(sessionId);
     if (head === null) throw new SessionNotFoundError(sessionId);
-    return new SessionTree({ backing: new StoreBacking(store, options, head.version), head }, options);
+    const tree = new SessionTree({ backing: new StoreBacking(store, options, head.version), head }, options);
+    tree.#payer = options.payerIn?.(head) ?? null;
+    return tree;
+  }
+
+  /** Who pays for requests to models about the session; null if nobody does. For the functions of this package that ask models. */
+  get payer(): Payer | null {
+    return this.#payer;
   }
 
   /** The session's id. */

@@ -24,6 +24,7 @@ const TYPES: Readonly<Record<WireRunEvent["type"], true>> = {
   "tool-call-delta": true,
   "model-retry": true,
   usage: true,
+  "budget-warning": true,
   "tool-started": true,
   "tool-finished": true,
   "approval-required": true,

@@ -5,6 +5,7 @@ import { SessionError } from "../../session/errors.ts";
 import type { SessionHooks } from "../../session/context/hooks.ts";
 import { addCost, addUsage } from "../../session/usage.ts";
 import { checkIsTree, type SessionTree } from "../../tree/session-tree.ts";
+import { paidModel, withPayer } from "../run-spending.ts";
 import { acceptable, messagesOf } from "../../session/context/context.ts";
 import { ModelError } from "../model/model-error.ts";
 import { checkIsModel, type Model, type ModelRequest } from "../model/model.ts";
@@ -57,11 +58,13 @@ export async function compact(tree: SessionTree, options: CompactOptions): Promi
   const plan = prepareCompaction(path, { ...options.settings, tokenizer, undone: tree.head.undone });
   if (plan === null) return null;
   const given = await hooks.before("beforeCompact", { sessionId: tree.id, plan });
-  const asking = {
-    ...options,
-    cached: options.ask === "quoted" ? null : await loggedRequest(tree, path, options.model),
-  };
-  const summary = given === null ? await summarizePlan(plan, asking) : givenSummary(given.summary);
+  const cached = options.ask === "quoted" ? null : await loggedRequest(tree, path, options.model);
+  const summary =
+    given === null
+      ? await withPayer(tree.payer, (spending) =>
+          summarizePlan(plan, { ...options, cached, model: paidModel(options.model, spending) }),
+        )
+      : givenSummary(given.summary);
   options.signal?.throwIfAborted();
   const entry = await tree.appendIf(
     {

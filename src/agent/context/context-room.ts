@@ -10,6 +10,7 @@ import type { LoopOptions } from "../loop-options.ts";
 import type { ModelRequest } from "../model/model.ts";
 import { ModelError } from "../model/model-error.ts";
 import { withRetries } from "../model/retry.ts";
+import { paidModel, type RunSpending } from "../run-spending.ts";
 import type { RunLog } from "../persist/run-log.ts";
 import { type Summary, spendingOf } from "./summarize.ts";
 import { loadTokenizer } from "./tokenizer.ts";
@@ -21,6 +22,7 @@ export interface RoomParts {
   readonly context: LoopContext;
   readonly hooks: HookRunner;
   readonly log: RunLog;
+  readonly spending: RunSpending | null;
   readonly inside: <T>(work: () => T) => T;
 }
 
@@ -118,7 +120,7 @@ export class ContextRoom {
     settings: Partial<CompactionSettings>,
     cachedRequest: () => Promise<ModelRequest | null>,
   ): Promise<Replacement | null> {
-    const { options, context, hooks, log, inside } = this.#parts;
+    const { options, context, hooks, log, spending, inside } = this.#parts;
     const { model: own, instructions } = options.compaction === false ? {} : (options.compaction ?? {});
     const model = own ?? options.model;
     const { signal, output } = log;
@@ -133,8 +135,9 @@ export class ContextRoom {
     }
     const wishes = instructions === undefined ? {} : { instructions };
     const cached = model === options.model ? await cachedRequest() : null;
+    const paid = paidModel(model, spending);
     const write = (): Promise<Summary> =>
-      untilAborted(summarizePlan(plan, { model, signal, cached, ...wishes }), signal);
+      untilAborted(summarizePlan(plan, { model: paid, signal, cached, ...wishes }), signal);
     const summary = await withRetries(write, options.retry ?? {}, signal, () => {});
     return { plan, summary, details: plan.details as unknown as JsonValue };
   }

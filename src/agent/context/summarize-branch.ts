@@ -3,6 +3,7 @@ import type { Entry } from "../../session/log/entry.ts";
 import { applyEdits } from "../../session/context/edits.ts";
 import { fileOperations } from "../../session/context/file-operations.ts";
 import { checkIsTree, type SessionTree } from "../../tree/session-tree.ts";
+import { paidModel, withPayer } from "../run-spending.ts";
 import { checkIsModel, type Model } from "../model/model.ts";
 import { spendingOf, summarize } from "./summarize.ts";
 
@@ -26,10 +27,9 @@ export async function summarizeBranch(
     return null;
   }
   const { instructions, signal } = options;
-  const summary = await summarize(
-    options.model,
-    { kind: "branch", entries, ...(instructions === undefined ? {} : { instructions }) },
-    signal,
+  const request = { kind: "branch", entries, ...(instructions === undefined ? {} : { instructions }) } as const;
+  const summary = await withPayer(tree.payer, (spending) =>
+    summarize(paidModel(options.model, spending), request, signal),
   );
   signal?.throwIfAborted();
   return tree.branchWithSummary(entryId, summary.text, fileOperations(entries), spendingOf(summary));

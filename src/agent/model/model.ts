@@ -68,6 +68,8 @@ export interface Model {
   readonly contextWindow?: number;
   /** Whether its answers have a cost. With `false`, a run with a budget in `cost` is refused. */
   readonly tellsCost?: boolean;
+  /** What a usage costs in US dollars, if the model has a price; a budget of a user reserves so much before a request. */
+  costOf?(usage: Usage): number | undefined;
   /**
    * Set for a default that nobody chose, such as the offline model of a server without keys. It never continues a
    * session that another model has answered.

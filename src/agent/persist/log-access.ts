@@ -2,6 +2,7 @@ import { SessionError } from "../../session/errors.ts";
 import type { Entry, EntryDraft } from "../../session/log/entry.ts";
 import type { SessionHead } from "../../session/log/fold.ts";
 import type { SessionHeader } from "../../session/log/header.ts";
+import type { Payer } from "../../session/payer.ts";
 import type { AppendOptions, Guard, SessionStore } from "../../session/store.ts";
 import type { RowInit } from "../../session/value/transcript.ts";
 import type { RunFile } from "../../tree/run-file.ts";
@@ -44,6 +45,8 @@ export interface LogAccess {
   readonly lease: LeaseHold | null;
   /** How many more turns the session accepts; null for any number. */
   readonly room: SessionRoom | null;
+  /** Who pays for the run; absent or null if nobody does, or the payer of the run around it. */
+  readonly payer?: Payer | null;
   append(drafts: readonly EntryDraft[], options: AppendOptions): Promise<LogAppended>;
   head(): Promise<SessionHead>;
   /** Excludes other runs. @throws {SessionBusyError} while another run has the session. */
@@ -68,6 +71,7 @@ export interface StoreAccessInit {
   readonly head: () => Promise<SessionHead>;
   readonly acquire: () => Promise<LeaseHold>;
   readonly room?: () => SessionRoom | null;
+  readonly payer?: Payer | null;
 }
 
 /** A session of a store, held by its lease. */
@@ -90,6 +94,10 @@ export class StoreAccess implements LogAccess {
 
   get header(): LogAccess["header"] {
     return this.#header;
+  }
+
+  get payer(): Payer | null {
+    return this.#init.payer ?? null;
   }
 
   get guard(): Guard {

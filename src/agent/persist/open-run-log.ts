@@ -231,6 +231,7 @@ export async function openTreeLog(tree: SessionTree, request: LogRequest): Promi
     append: tree.appendAll.bind(tree),
     head: () => tree.refresh(),
     room: () => tree.room,
+    payer: request.payer ?? tree.payer,
   });
   return continueLog(access, request);
 }

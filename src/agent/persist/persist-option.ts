@@ -1,5 +1,6 @@
 import type { FactBody } from "../../session/log/entry.ts";
 import type { SessionError } from "../../session/errors.ts";
+import type { Payer } from "../../session/payer.ts";
 import type { SessionStore } from "../../session/store.ts";
 import type { Session } from "../../session/value/session.ts";
 import type { SessionTree } from "../../tree/session-tree.ts";
@@ -55,6 +56,8 @@ export interface LogRequest {
   readonly setup?: PresentSetup;
   /** The user who wrote the rows of `user`, the run's input, if no recorded request names them. */
   readonly by?: string;
+  /** Who pays for the run (default: the payer of the tree's session). */
+  readonly payer?: Payer | null;
   /** The handle to record for the sandbox instead of its own id. */
   readonly sandboxHandleId?: string;
   /** Aborted when the run must stop. */

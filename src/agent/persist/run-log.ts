@@ -145,6 +145,11 @@ export class RunLog {
     return this.#last;
   }
 
+  /** Whether a lease keeps other processes from the run until it ends. */
+  get hasLease(): boolean {
+    return (this.#access?.lease ?? null) !== null;
+  }
+
   /** The stored session of the run; null if it is not stored, or has not started. */
   get sessionId(): string | null {
     return this.#access?.sessionId ?? null;

@@ -78,6 +78,8 @@ class Erasure {
       else plan = earlier as ErasePlan;
     }
     const finished = plan?.done === true ? plan : await this.#carryOut(plan as ErasePlan);
+    const { userId } = this.#target;
+    if (userId !== undefined && this.#store.capabilities.ledger === true) await this.#store.ledger.erase(userId);
     const report = await this.#reportOf(finished);
     if (this.#options.rewrite !== true) return report;
     this.#reportProgress("rewriting", finished);

@@ -18,6 +18,7 @@ import { rowOf, Transcript } from "../../session/value/transcript.ts";
 import type { SessionTree } from "../../tree/session-tree.ts";
 import { makeWorkspace, namedPath } from "../../stores/named-path.ts";
 import { type ActorOptions, byOf } from "../access.ts";
+import type { UserBudgets } from "../budgets/user-budgets.ts";
 import { placementOf } from "../create-session.ts";
 import {
   checkIfBusy,
@@ -65,6 +66,7 @@ export interface ManagedRun extends ManagedRunsInit {
   /** The default directory of tools; null for none. */
   readonly workspace: string | null;
   readonly runs: ManagedRuns;
+  readonly budgets: UserBudgets | null;
   /** Opens the session for writing. */
   readonly open: () => Promise<SessionTree>;
 }

@@ -13,6 +13,7 @@ import type { LogRequest } from "../../agent/persist/persist-option.ts";
 import type { SessionRun } from "../../agent/session-run.ts";
 import { SessionBusyError, SessionCapacityError, SessionError, show } from "../../session/errors.ts";
 import { answeredBy } from "../../tree/answered-by.ts";
+import type { Entry } from "../../session/log/entry.ts";
 import type { SessionHead } from "../../session/log/fold.ts";
 import type { SessionStore } from "../../session/store.ts";
 import type { OpenRun } from "../../session/log/open-runs.ts";
@@ -116,8 +117,9 @@ async function start(
   const model = named === undefined || loop.model !== undefined ? {} : { model: modelFor(due, named, models) };
   const input = await inputOf(init, due);
   if (input === null) return null;
+  const payer = init.budgets?.payerIn(head, await askedBy(init.store, due)) ?? null;
   const openLog = async (request: LogRequest): Promise<void> =>
-    openTreeLog(await init.open(), { ...request, version: head.version, ...defined({ mayBegin }) });
+    openTreeLog(await init.open(), { ...request, version: head.version, payer, ...defined({ mayBegin }) });
   const placed = place(input);
   if (init.workspace !== null && placed.sandboxBackend === null) placed.to("local", init.workspace);
   const started = agent.run(placed, {
@@ -129,6 +131,13 @@ async function start(
     persist: { openLog },
   });
   return { run: wakingAfter(init, started) };
+}
+
+/** The user who asked for a run: by a request, or with the entry that it began with. */
+async function askedBy(store: SessionStore, { request, run, head }: DueRun): Promise<string | undefined> {
+  if (request !== null || run.first === undefined) return request?.by;
+  const [entry] = await store.readJson(head.header.id, { after: run.first - 1, limit: 1 });
+  return entry === undefined ? undefined : (JSON.parse(entry) as Entry).by;
 }
 
 /**

@@ -4,7 +4,7 @@ import type { JsonObject } from "../../internal/json.ts";
 import type { ThinkingLevel } from "../../session/log/entry.ts";
 import { SessionError, show } from "../../session/errors.ts";
 import { loadPricesOfEnvironment } from "../price-list.ts";
-import { checkPrice, type ModelPrice, priceOf } from "../prices.ts";
+import { checkPrice, costOf, type ModelPrice, priceOf } from "../prices.ts";
 import { type Call, startCall } from "../wire/call.ts";
 import { cacheSetting } from "../wire/prompt-cache.ts";
 import { aiSdkFailure } from "./ai-sdk-failure.ts";
@@ -69,6 +69,7 @@ export function aiSdk(model: AiSdkModel, options: AiSdkOptions = {}): Model {
     get tellsCost() {
       return (prices ?? lookUp(priceOf, provider, id)) !== undefined;
     },
+    costOf: (usage) => costOf(usage, prices ?? lookUp(priceOf, provider, id)),
     takesOutput: (schema) => sdk.supportsStructuredOutputs !== false && sharedSchema(schema) !== null,
     async complete(request, { signal } = {}) {
       const call = startCall({ provider, signal, timeoutMs: undefined });

@@ -124,6 +124,7 @@ export function wireModel<Client>(init: {
     get tellsCost() {
       return (prices ?? priceOf(provider, id)) !== undefined;
     },
+    costOf: (usage) => costOf(usage, prices ?? priceOf(provider, id)),
     takesOutput: (schema) => options.takesOutput ?? wire.takesOutput(schema),
     async prepare() {
       await client();
