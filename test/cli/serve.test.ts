@@ -157,7 +157,7 @@ test("serve creates sample sessions once, one of them with many tool rounds, and
     const page = await client.sessions.list();
     const fixed = page.items.find(({ name }) => name?.startsWith("Fix"));
     const { turns } = await client.sessions.state(fixed?.header.id ?? "");
-    expect(turns.filter(({ role }) => role === "tool")).toHaveLength(6);
+    expect(turns.filter(({ role }) => role === "tool")).toHaveLength(9);
     const closed = once(child, "close");
     child.kill("SIGTERM");
     await closed;

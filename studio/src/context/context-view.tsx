@@ -9,6 +9,7 @@ import { CompactForm, type Preview } from "./compact-form.tsx";
 import { CompactionInForce } from "./compaction-in-force.tsx";
 import { ContextParts } from "./context-parts.tsx";
 import { droppedParts, tokensOfParts } from "./context-share.ts";
+import { SetupParts } from "./setup-parts.tsx";
 import { ContextSettings, ContextSize } from "./context-size.tsx";
 import "./context.css";
 
@@ -46,6 +47,7 @@ function Loaded({ session, context, onChanged }: LoadedProps): ReactNode {
     <div className="context-columns">
       <div className="context-main">
         <ContextSize context={context} limit={limit} />
+        <SetupParts session={session} context={context} />
         <ContextParts sessionId={session.header.id} context={context} dropped={dropped} />
       </div>
       <div className="context-side">

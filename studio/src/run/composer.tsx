@@ -152,5 +152,5 @@ export function Composer({
 
 function placeholderOf(state: ComposerState): string {
   if (state.can === "nothing") return "";
-  return (state.can === "start" ? state.note : null) ?? "Write a message; Shift+Enter for a new line";
+  return (state.can === "start" ? state.note : null) ?? "Write a message";
 }

@@ -4,8 +4,9 @@ import { createAgent, type SessionManager, type SessionTree } from "../../../ind
 import { GroupSession } from "../../../group/group-session.ts";
 import { RoundRobinTurnManager } from "../../../group/turns/round-robin-turn-manager.ts";
 import { turnDraft, type TurnInput } from "../../../lifecycle/turn-input.ts";
-import type { JsonObject } from "../../../internal/json.ts";
+import { importSession } from "../../../export/index.ts";
 import { offline, scripted } from "../../../models/index.ts";
+import { recordings } from "./sample-recordings.ts";
 
 const USER = "local";
 const DAY_MS = 24 * 60 * 60 * 1000;
@@ -20,7 +21,7 @@ export async function makeSampleSessions(manager: SessionManager): Promise<numbe
   if ((await manager.store.count()) > 0) return 0;
   await makeInterrupted(manager);
   await makeGroup(manager);
-  await makeCoded(manager);
+  await makeRecorded(manager);
   await makeMerged(manager);
   await makeCompacted(manager);
   await makeBranched(manager);
@@ -94,40 +95,17 @@ async function makeMerged(manager: SessionManager): Promise<void> {
   await manager.merge(tree.id, branch.sessionId);
 }
 
-async function makeCoded(manager: SessionManager): Promise<void> {
-  let minute = 0;
-  const round = (says: string, tool: string, input: JsonObject, content: string, isError = false): TurnInput[] => {
-    const call = { id: `call_${++minute}`, name: tool, arguments: JSON.stringify(input) };
-    const result = { role: "tool", toolCallId: call.id, toolName: tool, timestamp: timeOf(3, minute) } as const;
-    return [
-      { ...turn("assistant", says, 3, minute), toolCalls: [call], stopReason: "tool_calls" },
-      { ...result, content, isError },
-    ];
-  };
-  const [path, command] = ["src/duration.js", "node --test"];
-  const read = "export function duration(days) {\n  return `${days} days`;\n}\n";
-  const edit = (old_text: string, new_text: string): JsonObject => ({ path, old_text, new_text });
-  const plural = '${days} ${days === 1 ? "day" : "days"}';
-  await start(manager, "Fix what one day is called", [
-    turn("user", "Our page says “1 days left”. Can you fix that, with a test?", 3),
-    ...round(
-      "I look for the place first.",
-      "list_workspace_files",
-      { path: "." },
-      "src/duration.js\ntest/duration.test.js",
-    ),
-    ...round("The text is made here.", "read_workspace_file", { path }, read),
-    ...round(
-      "A test that fails comes first.",
-      "write_workspace_file",
-      { path: "test/one-day.test.js", content: 'test("one day", () => assert.equal(duration(1), "1 day"));\n' },
-      "Wrote 59 bytes.",
-    ),
-    ...round("It should fail.", "run_shell_command", { command }, "not ok 2 - one day: '1 days' !== '1 day'", true),
-    ...round("Now the fix.", "edit_workspace_file", edit("${days} days", plural), "Changed 1 place."),
-    ...round("And once more.", "run_shell_command", { command }, "ok 1 - many days\nok 2 - one day\n# pass 2"),
-    turn("assistant", "Fixed: `duration(1)` is “1 day” now, and `test/one-day.test.js` keeps it so.", 3, 7),
-  ]);
+/** Stores the recordings of real runs, which `scripts/record-samples.mjs` makes, with times of some days ago. */
+async function makeRecorded(manager: SessionManager): Promise<void> {
+  for (const { header, entries } of recordings) {
+    const shiftMs = Date.now() - 3 * DAY_MS - Date.parse(header.createdAt);
+    const shifted = (timestamp: string): string => new Date(Date.parse(timestamp) + shiftMs).toISOString();
+    const lines = [
+      { ...header, createdAt: shifted(header.createdAt) },
+      ...entries.map((entry) => ({ ...entry, timestamp: shifted(entry.timestamp) })),
+    ].map((line) => JSON.stringify(line));
+    await importSession(manager.store, lines, { userId: USER, id: crypto.randomUUID(), trust: true });
+  }
 }
 
 /** An answer of the sample agents. */
