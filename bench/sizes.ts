@@ -25,6 +25,8 @@ export interface Sizes {
   /** Forks, or moves of the leaf, whose bytes are averaged. */
   readonly forksForBytes: number;
   readonly sessions: number;
+  /** The number of sessions that a search looks through. */
+  readonly sessionsSearched: number;
   readonly lists: number;
   /** Child processes for each value of the memory section. */
   readonly children: number;
@@ -60,6 +62,8 @@ export interface Sizes {
   readonly scrolls: number;
   /** How often each operation is the first action of a new process. */
   readonly coldRounds: number;
+  /** The number of session files of another program that `skein` without a command counts. */
+  readonly foreignSessions: number;
   /** Messages that such a process appends, reads or forks. */
   readonly coldMessages: number;
   /** Runs that a fleet gets at once. */
@@ -90,6 +94,7 @@ export const FULL_SIZES: Sizes = {
   forks: 20,
   forksForBytes: 200,
   sessions: 1000,
+  sessionsSearched: 10_000,
   lists: 15,
   children: 3,
   trees: 5,
@@ -111,6 +116,7 @@ export const FULL_SIZES: Sizes = {
   pages: 9,
   scrolls: 120,
   coldRounds: 11,
+  foreignSessions: 10_000,
   coldMessages: 2000,
   fleetRuns: 2000,
   queueRounds: 201,
@@ -136,6 +142,7 @@ export const QUICK_SIZES: Sizes = {
   forks: 2,
   forksForBytes: 10,
   sessions: 20,
+  sessionsSearched: 100,
   lists: 2,
   children: 1,
   trees: 1,
@@ -157,6 +164,7 @@ export const QUICK_SIZES: Sizes = {
   pages: 1,
   scrolls: 4,
   coldRounds: 1,
+  foreignSessions: 20,
   coldMessages: 20,
   fleetRuns: 20,
   queueRounds: 5,

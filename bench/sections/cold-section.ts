@@ -1,5 +1,6 @@
-import { execFileSync } from "node:child_process";
-import { rm } from "node:fs/promises";
+import { execFileSync, spawnSync } from "node:child_process";
+import { mkdir, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { ColdContender, ColdInput, ColdOutput } from "../cold/cold-program.ts";
 import { formatCount, formatMs } from "../format.ts";
@@ -10,6 +11,8 @@ import type { Bench, Section } from "../section.ts";
 import { median } from "../statistics.ts";
 
 const section = "cold";
+/** Runs a command line on a pseudo-terminal. */
+const terminalProgram = "script";
 const program = fileURLToPath(new URL("../cold/cold-program.js", import.meta.url));
 const importer = fileURLToPath(new URL("../cold/cold-import.js", import.meta.url));
 // This file is compiled to .cache/bench/bench/sections.
@@ -27,6 +30,8 @@ export const coldSection: Section = {
       rows.push(...sessionRows(bench, label, await measureSessions(bench, { node, label, newer })));
       bench.progress(`cold: imports, ${label}`);
       rows.push(...startRows(bench, node, label));
+      bench.progress(`cold: skein without a command, ${label}`);
+      rows.push(...(await overviewRows(bench, node, label)));
     }
     return rows;
   },
@@ -127,6 +132,48 @@ function startRows(bench: Bench, node: string, label: string): Row[] {
     ...imports,
     compared(`skein --version, ${label}`, version, { name: "node -e 0", times: nothing, limit: 2.5 }),
   ];
+}
+
+/** How long `skein` without a command takes on a terminal, in a home without sessions of other programs and in one with many. */
+async function overviewRows(bench: Bench, node: string, label: string): Promise<Row[]> {
+  const what = `skein without a command, ${label}`;
+  if (spawnSync(terminalProgram, ["--version"]).error !== undefined)
+    return [{ section, what, measured: `not measured: ${terminalProgram} of util-linux is not installed` }];
+  const empty = await bench.fixtures.folder("empty-home");
+  const full = await bench.fixtures.folder("foreign-home");
+  const { foreignSessions } = bench.sizes;
+  for (let index = 0; index < foreignSessions; index++) {
+    const project = join(full, ".claude", "projects", `-srv-${index % 100}`);
+    if (index < 100) await mkdir(project, { recursive: true });
+    await writeFile(join(project, `${index}.jsonl`), "{}\n");
+  }
+  const times: Record<"version" | "empty" | "full", number[]> = { version: [], empty: [], full: [] };
+  for (let round = 0; round < bench.sizes.coldRounds; round++) {
+    times.version.push(terminalMs(node, ["--version"], empty));
+    times.empty.push(terminalMs(node, [], empty));
+    times.full.push(terminalMs(node, [], full));
+  }
+  const fullMs = median(times.full);
+  return [
+    compared(`${what}, nothing to show`, times.empty, { name: "skein --version", times: times.version, limit: 1.5 }),
+    {
+      section,
+      what: `${what}, ${formatCount(foreignSessions)} sessions of another program`,
+      measured: formatMs(fullMs),
+      target: atMost(fullMs, 300, " ms"),
+    },
+  ];
+}
+
+/** The time of a command line of `skein` on a pseudo-terminal. */
+function terminalMs(node: string, args: readonly string[], home: string): number {
+  const { SKEIN_HOME: _home, SKEIN_STORE: _store, CLAUDE_CONFIG_DIR: _claude, ...inherited } = process.env;
+  const env = { ...inherited, HOME: home, TERM: "xterm-256color" };
+  const startedAt = performance.now();
+  execFileSync(terminalProgram, ["-qec", [node, cli, ...args].map((each) => `'${each}'`).join(" "), "/dev/null"], {
+    env,
+  });
+  return performance.now() - startedAt;
 }
 
 function wholeMs(node: string, args: readonly string[]): number {

@@ -16,6 +16,7 @@ import { peersSection } from "./peers-section.ts";
 import { runsSection } from "./runs-section.ts";
 import { sandboxSection } from "./sandbox-section.ts";
 import { scaleSection } from "./scale-section.ts";
+import { searchSection } from "./search-section.ts";
 import { serverSection } from "./server-section.ts";
 import { studioSection } from "./studio-section.ts";
 import { treeSection } from "./tree-section.ts";
@@ -27,6 +28,7 @@ export const sections: readonly Section[] = [
   openSection,
   forkSection,
   listSection,
+  searchSection,
   memorySection,
   treeSection,
   runsSection,

@@ -1,3 +1,4 @@
+import { normalize } from "node:path";
 import { programOf } from "../interop/formats/program-of.ts";
 import type { Actor } from "../lifecycle/access.ts";
 import type { SessionManager } from "../lifecycle/session-manager.ts";
@@ -50,7 +51,7 @@ export class SessionScope {
 
   includes({ header: { cwd } }: SessionHead): boolean {
     if (this.directory !== null && cwd !== this.directory) return false;
-    return cwd === null || this.#excluded.every((excluded) => !isIn(cwd, excluded));
+    return cwd === null || this.#excluded.every((excluded) => !isIn(normalize(cwd), excluded));
   }
 
   /** The head of a session in scope. @throws {SessionNotFoundError} for every other one. */

@@ -7,6 +7,7 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { hashToken } from "../../src/http/api-token.ts";
 import { type Client, createClient } from "../../src/http/client/index.ts";
+import { foreignEnvironment, writeForeignSessions } from "../cli/foreign-home.ts";
 
 const BUILT = fileURLToPath(new URL("../../dist/cli/skein.js", import.meta.url));
 
@@ -23,11 +24,11 @@ export const TOKENS = {
 
 /**
  * The program of a server: the command line's server for everyone on this machine, with sample sessions and a
- * workspace; the same with a token; the same for users with tokens; the same with runs that park immediately; one with
+ * workspace; the same with a token; the same on a machine with sessions of other programs; the same for users with tokens; the same with runs that park immediately; one with
  * a slow model; one whose model calls tools on request; or one with a page of the AI SDK or of AG-UI instead of the
  * studio.
  */
-export type ServerKind = "serve" | "own" | "tokens" | "parking" | "slow" | "asking" | "chat" | "ag-ui";
+export type ServerKind = "serve" | "own" | "programs" | "tokens" | "parking" | "slow" | "asking" | "chat" | "ag-ui";
 
 const PROGRAMS: Readonly<
   Record<ServerKind, (directory: string, port: number, aheadSeconds: number) => readonly string[]>
@@ -38,6 +39,10 @@ const PROGRAMS: Readonly<
   ],
   own: (directory, port) => [
     ...[BUILT, "serve", "--json", "--samples", "--port", String(port)],
+    ...["--store", `sqlite:${join(directory, "skein.db")}`],
+  ],
+  programs: (directory, port) => [
+    ...[BUILT, "serve", "--json", "--port", String(port)],
     ...["--store", `sqlite:${join(directory, "skein.db")}`],
   ],
   tokens: (directory, port) => [
@@ -93,6 +98,7 @@ export class StudioServer implements AsyncDisposable {
       JSON.stringify({ hash: hashToken(token), userId, ...(userId === "guest" && { may }) }),
     );
     await writeFile(join(directory, "tokens"), lines.join("\n"));
+    if (kind === "programs") await writeForeignSessions(homeOf(directory));
     return new StudioServer(kind, directory, await launch(directory, PROGRAMS[kind](directory, 0, 0)));
   }
 
@@ -117,6 +123,10 @@ export class StudioServer implements AsyncDisposable {
   }
 }
 
+function homeOf(directory: string): string {
+  return join(directory, "foreign");
+}
+
 interface Launched {
   readonly child: ChildProcess;
   readonly url: string;
@@ -125,7 +135,14 @@ interface Launched {
 
 async function launch(directory: string, args: readonly string[]): Promise<Launched> {
   // Keys of the developer would offer models that cost money.
-  const env = { ...process.env, SKEIN_HOME: join(directory, "home"), OPENAI_API_KEY: "", ANTHROPIC_API_KEY: "" };
+  const keys = { OPENAI_API_KEY: "", ANTHROPIC_API_KEY: "" };
+  // Nor must sessions of the developer's own programs be shown.
+  const env = {
+    ...process.env,
+    ...foreignEnvironment(homeOf(directory)),
+    SKEIN_HOME: join(directory, "home"),
+    ...keys,
+  };
   const child = spawn(process.execPath, ["--no-warnings", ...args], { env });
   let stderr = "";
   child.stderr.on("data", (chunk: Buffer) => {

@@ -1,4 +1,4 @@
-import { mkdir, readdir, readFile, realpath } from "node:fs/promises";
+import { mkdir, readdir, readFile, realpath, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { describe, expect, test } from "vitest";
@@ -65,7 +65,7 @@ describe("skein mcp", () => {
   });
 
   test("shows no sessions of other directories or users, and those of all directories with --all", async () => {
-    const { start } = await openPlace();
+    const { home, project, start } = await openPlace();
     {
       await using client = await start();
       for (const session of ["far", "ann", "missing"]) {
@@ -85,6 +85,13 @@ describe("skein mcp", () => {
       expect(await client.ask("search_sessions", { words: "kettle" })).not.toMatch(/"far"|"ann"/);
       expect(await client.ask("list_sessions")).not.toMatch(/"far"|"ann"/);
       expect(await client.fail("read_session", { session: "far" })).toContain("far");
+    }
+    await symlink(project, join(home, "link"));
+    for (const excluded of [project, `${project}/`, join(home, "link"), home]) {
+      await using client = await start("--all", "--exclude", excluded);
+      const found = await client.ask("search_sessions", { words: "kettle" });
+      expect([excluded, found.includes('"far"'), found.includes('Session "kettle"')]).toEqual([excluded, true, false]);
+      expect(await client.fail("read_session", { session: "kettle" })).toContain("kettle");
     }
     {
       await using client = await start("--all");

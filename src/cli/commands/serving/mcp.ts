@@ -1,3 +1,4 @@
+import { realpath } from "node:fs/promises";
 import { namedPath } from "../../../stores/named-path.ts";
 import { LOCAL_USER } from "../../../lifecycle/access.ts";
 import { serveMcpOverStdio } from "../../../mcp-server/mcp-server.ts";
@@ -36,7 +37,7 @@ export const mcp: Command = {
       manager,
       actor: textOption(values, "user") ?? LOCAL_USER,
       directory: values["all"] === true ? null : process.cwd(),
-      excluded: textsOption(values, "exclude").map(namedPath),
+      excluded: (await Promise.all(textsOption(values, "exclude").map(namesOf))).flat(),
     });
     const write = {
       account: null,
@@ -52,3 +53,10 @@ export const mcp: Command = {
     return 0;
   },
 };
+
+/** A directory as the user names it, and without links: programs record either. */
+async function namesOf(directory: string): Promise<readonly string[]> {
+  const named = namedPath(directory);
+  const real = await realpath(named).catch(() => named);
+  return [...new Set([named, real])];
+}
