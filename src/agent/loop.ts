@@ -1,3 +1,4 @@
+import { isCutShort } from "../session/log/run-fold.ts";
 import { withoutStop } from "../internal/trim-text.ts";
 import { defined } from "../internal/defined.ts";
 import { BudgetExceededError, SessionCapacityError, SessionError } from "../session/errors.ts";
@@ -354,8 +355,7 @@ function transformsOf({ options }: LoopParts): readonly ContextTransform[] {
 
 /** The calls to run. Those of an answer that was cut off may be incomplete themselves. */
 function callsOf(message: AssistantMessage): readonly ToolCall[] {
-  const cut = message.stopReason === "length" || message.stopReason === "content_filter";
-  return cut ? [] : (message.toolCalls ?? []);
+  return isCutShort(message) ? [] : (message.toolCalls ?? []);
 }
 
 /**

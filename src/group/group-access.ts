@@ -1,3 +1,4 @@
+import { isCutShort } from "../session/log/run-fold.ts";
 import type { LogAccess, LogAppended } from "../agent/persist/log-access.ts";
 import { isSaidTo, type LogFollower, type RunMessage } from "../agent/persist/log-follower.ts";
 import { UNLIMITED } from "../agent/persist/run-log.ts";
@@ -125,7 +126,7 @@ export class GroupAccess implements LogAccess {
   /** Of the entries addressed to the group's run, answers to questions go to the agent that is running. */
   messages(onMessage: (message: RunMessage) => void): LogFollower {
     return this.#log.follow((entry) => {
-      if (isSaidTo(this.#log.run.runId, entry) && entry.type === "approval") onMessage(entry);
+      if (isSaidTo(this.#log.run.runId, entry, this.#log.header) && entry.type === "approval") onMessage(entry);
     });
   }
 
@@ -154,6 +155,5 @@ export class GroupAccess implements LogAccess {
 /** Whether a message ends a run: an answer without calls, or one that was cut off, whose calls are not run. */
 function isAnswer(message: Message): message is AssistantMessage {
   if (message.role !== "assistant" || message.stopReason === "aborted") return false;
-  const cut = message.stopReason === "length" || message.stopReason === "content_filter";
-  return cut || (message.toolCalls ?? []).length === 0;
+  return isCutShort(message) || (message.toolCalls ?? []).length === 0;
 }

@@ -227,7 +227,8 @@ export class RunningGroup implements GroupRun {
   }
 
   #hear(entry: Entry): void {
-    if (isSaidTo(this.id, entry) && entry.type === "cancel") this.abort(entry.reason ?? "It was cancelled.");
+    if (isSaidTo(this.id, entry, (this.#log as GroupLog).header) && entry.type === "cancel")
+      this.abort(entry.reason ?? "It was cancelled.");
   }
 
   /** Tells the turn manager that the group has finished, once that is recorded. */

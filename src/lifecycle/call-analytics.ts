@@ -74,7 +74,8 @@ function countedOf(entry: Entry): Entry {
   const { id, parentId, seq, type, timestamp } = entry;
   const stamp = { id, parentId, seq, type, timestamp };
   if (entry.type === "run") return { ...stamp, runId: entry.runId, phase: entry.phase } as Entry;
-  if (entry.type !== "message") return stamp as Entry;
+  if (entry.type === "run_parked") return { ...stamp, runId: entry.runId, questions: [] } as Entry;
+  if (entry.type !== "message") return uncountedOf(entry);
   const { message } = entry;
   if (message.role !== "assistant") return { ...stamp, message: { ...message, content: "", metadata: {} } } as Entry;
   const { role, provider, model, stopReason, toolCalls = [] } = message;
@@ -85,7 +86,7 @@ function countedOf(entry: Entry): Entry {
   } as Entry;
 }
 
-/** Reduces a merged turn to its time: the latency of the next entry may be measured from it. */
+/** Reduces an entry to its time: the latency of the next entry may be measured from it. */
 function uncountedOf({ id, parentId, seq, timestamp }: Entry): Entry {
-  return { id, parentId, seq, timestamp, type: "custom", customType: "merged" } as Entry;
+  return { id, parentId, seq, timestamp, type: "custom", customType: "uncounted" } as Entry;
 }

@@ -7,6 +7,7 @@ import type { PathSummary, SessionHead } from "../session/log/fold.ts";
 import type { SessionHeader } from "../session/log/header.ts";
 import type { LedgerTable } from "../session/ledger.ts";
 import { matchesRuns, type OpenRun, stepRuns } from "../session/log/open-runs.ts";
+import { hasBegun } from "../session/log/run-fold.ts";
 import type { Settings } from "../session/log/settings.ts";
 import type { BlobInput, BlobRef, StoredBlob } from "../session/blob.ts";
 import type { Attachment } from "../session/message.ts";
@@ -369,6 +370,6 @@ function guardedOptions(sessionId: string, { openRuns }: AppendedLog, options: A
   const { noOpenRun, ...guard } = options.guard ?? {};
   const [open] = openRuns;
   if (noOpenRun === true && open !== undefined) throw new SessionBusyError(sessionId, describeOpen(open));
-  const begun = openRuns.some(({ state }) => state !== "requested");
+  const begun = openRuns.some(hasBegun);
   return { ...options, guard: begun ? guard : { ...guard, holds: true } };
 }

@@ -77,7 +77,7 @@ describe("reading", () => {
 
   test("a compaction whose first kept entry is not on the path drops everything before it", async () => {
     const tree = await branchedTree();
-    await tree.appendCompaction({ summary: "all", firstKeptEntryId: "c", tokensBefore: 1 });
+    await tree.append({ type: "compaction", summary: "all", firstKeptEntryId: "c", tokensBefore: 1 });
     await tree.appendMessage(user("after"));
     expect((await tree.contextEntries()).map(({ type }) => type)).toEqual(["compaction", "message"]);
   });
@@ -155,7 +155,8 @@ describe("reading", () => {
           else if (step.do === "compact") {
             compactions.push(
               (
-                await tree.appendCompaction({
+                await tree.append({
+                  type: "compaction",
                   summary: `s${index}`,
                   firstKeptEntryId: pick(step.keep),
                   tokensBefore: 1,

@@ -225,11 +225,31 @@ describe("inspecting a compaction", () => {
       ["1", "2"],
       ["3", "4"],
     ]);
-    const keepsNothing = await tree.appendCompaction({ summary: "all", firstKeptEntryId: "nowhere", tokensBefore: 5 });
+    // Copies and imports may bring such a compaction.
+    const all = { type: "compaction", summary: "all", firstKeptEntryId: "nowhere", tokensBefore: 5 } as const;
+    const keepsNothing = await tree.append(all);
     expect((await tree.inspectCompaction(keepsNothing.id)).kept).toEqual([]);
     await expect(tree.inspectCompaction("5")).rejects.toMatchObject({ code: "INVALID_ENTRY" });
     await expect(tree.inspectCompaction("nowhere")).rejects.toMatchObject({ code: "UNKNOWN_ENTRY" });
   });
+});
+
+test("a compaction that keeps the context from an entry beside the path is refused, and nothing is appended", async () => {
+  const tree = await SessionTree.inMemory();
+  await tree.appendMessage(user("1"), { id: "1" });
+  await tree.appendMessage(user("side"), { id: "side" });
+  await tree.branch("1");
+  await tree.appendMessage(user("2"), { id: "2" });
+  const { version } = tree;
+  const keeping = (firstKeptEntryId: string) =>
+    tree.appendCompaction({ summary: "s", firstKeptEntryId, tokensBefore: 1 });
+  await expect(keeping("side")).rejects.toMatchObject({
+    code: "INVALID_ENTRY",
+    message: expect.stringMatching(/^Entry "side" is not on the path of the compaction in session /),
+  });
+  await expect(keeping("nowhere")).rejects.toMatchObject({ code: "UNKNOWN_ENTRY" });
+  expect(tree.version).toBe(version);
+  expect(await keeping("1")).toMatchObject({ type: "compaction", firstKeptEntryId: "1" });
 });
 
 describe("undoing a compaction", () => {

@@ -15,9 +15,11 @@ import {
   SessionConflictError,
   SessionError,
   SessionNotFoundError,
+  show,
   UnknownEntryError,
 } from "../session/errors.ts";
 import type { SessionHead } from "../session/log/fold.ts";
+import { hasBegun } from "../session/log/run-fold.ts";
 import type { SessionHeader } from "../session/log/header.ts";
 import type { Settings } from "../session/log/settings.ts";
 import type { Payer } from "../session/payer.ts";
@@ -180,9 +182,16 @@ export class SessionTree implements AsyncDisposable {
     return this.append({ type: "thinking_level_change", thinkingLevel });
   }
 
-  /** Replaces the entries before `firstKeptEntryId` with a summary, in the context only. */
+  /**
+   * Replaces the entries before `firstKeptEntryId` with a summary, in the context only.
+   *
+   * @throws {SessionError} `UNKNOWN_ENTRY` if there is no such entry, `INVALID_ENTRY` if it is not on the path to the leaf.
+   */
   appendCompaction(init: Omit<EntryOf<"compaction">, keyof EntryStamp | "type">): Promise<Entry> {
-    return this.append({ ...init, type: "compaction" });
+    return this.appendIf({ ...init, type: "compaction" }, async () => {
+      const { leafId } = await this.refresh();
+      await checkFirstKept(this, init.firstKeptEntryId, leafId);
+    });
   }
 
   /** Stores your own data on the path. It is never sent to a model. */
@@ -503,9 +512,24 @@ async function pruneBranchOf(tree: SessionTree, entryId: string): Promise<void> 
   await tree.appendIf(draft, check, { holds: true });
 }
 
+/**
+ * Checks from where a compaction below `onto` keeps the context.
+ *
+ * @throws {SessionError} `UNKNOWN_ENTRY` if there is no such entry, `INVALID_ENTRY` if it is not on that path.
+ */
+export async function checkFirstKept(tree: SessionTree, firstKeptEntryId: string, onto: string | null): Promise<void> {
+  const entry = await tree.getEntry(firstKeptEntryId);
+  if (entry === null) throw new UnknownEntryError(tree.id, firstKeptEntryId);
+  if (await isOnPath(tree.store, tree.id, entry, onto)) return;
+  throw new SessionError(
+    "INVALID_ENTRY",
+    `Entry ${show(firstKeptEntryId)} is not on the path of the compaction in session ${tree.id}; keep the context from an entry of that path.`,
+  );
+}
+
 /** A started run that has, or may get, rows at an entry or below it; null if there is none. */
 async function runOnBranch({ store, id, head }: SessionTree, entry: Entry): Promise<string | null> {
-  const begun = new Set(head.openRuns.filter(({ state }) => state !== "requested").map(({ runId }) => runId));
+  const begun = new Set(head.openRuns.filter(hasBegun).map(({ runId }) => runId));
   if (begun.size === 0) return null;
   for await (const fact of store.read(id, { reverse: true })) {
     if (fact.type !== "run" || !begun.delete(fact.runId)) continue;

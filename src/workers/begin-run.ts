@@ -8,7 +8,7 @@ import type { GroupSession } from "../group/group-session.ts";
 import type { DueRun } from "../lifecycle/runs/due-run.ts";
 import type { SessionManager } from "../lifecycle/session-manager.ts";
 import { SessionError, show } from "../session/errors.ts";
-import { type SessionHead, inheritedCount } from "../session/log/fold.ts";
+import { type SessionHead, inheritedCount, isOwn } from "../session/log/fold.ts";
 import { Session } from "../session/value/session.ts";
 import { stricterPlacement } from "../sandboxes/stricter-spec.ts";
 import { knownPlacement } from "../tree/read-session.ts";
@@ -162,7 +162,7 @@ interface RunOrigin {
 export async function readRunOrigin(store: SessionStore, { header }: SessionHead): Promise<RunOrigin> {
   const own = { after: inheritedCount(header) - 1, reverse: true, limit: ENTRIES_MAX };
   for await (const entry of store.read(header.id, own)) {
-    if (entry.type !== "message" || entry.message.role !== "user" || entry.inherited === true) continue;
+    if (entry.type !== "message" || entry.message.role !== "user" || !isOwn(header, entry, entry.seq)) continue;
     const { metadata = {} } = entry.message;
     const asked = objectOf(metadata[RUN_KEY]);
     const [agent, group] = [textOf(asked.agent), textOf(asked.group)];

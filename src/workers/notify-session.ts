@@ -1,7 +1,8 @@
 import { parkedHost, readRequest } from "../agent/persist/claim-run.ts";
 import { agentOf, type DueRun } from "../lifecycle/runs/due-run.ts";
 import type { SessionHead } from "../session/log/fold.ts";
-import { nextRun, type OpenRun } from "../session/log/open-runs.ts";
+import type { OpenRun } from "../session/log/open-runs.ts";
+import { nextRun } from "../session/log/run-fold.ts";
 import type { SessionStore } from "../session/store.ts";
 import type { RunQueue } from "./run-queue.ts";
 import { readRunOrigin } from "./begin-run.ts";

@@ -266,6 +266,32 @@ test("the report on the prompt cache has the answers with a usage, and the same 
   expect(one).toEqual({ ...body, answers: body.answers.slice(-1) });
 });
 
+test("a compaction that a caller writes keeps the context from an entry of its path, of the same request, or keeps nothing", async () => {
+  const base = await sessionWith("a", "b");
+  await api.call("POST", `${base}/leaf`, { entryId: "a" });
+  await addTurns(base, ["c"]);
+  const append = async (firstKeptEntryId: string, more: object = {}) => {
+    const compaction = { type: "compaction", id: "k", summary: "s", firstKeptEntryId, tokensBefore: 1 };
+    const message = { type: "message", id: "m", message: { role: "user", content: "m" } };
+    const { status, body } = await api.call("POST", `${base}/entries`, { entries: [message, compaction], ...more });
+    return status === 201 ? status : body.code;
+  };
+  expect([await append("b"), await append("c", { onto: "b" }), await append("nowhere")]).toEqual([
+    "INVALID_ENTRY",
+    "INVALID_ENTRY",
+    "UNKNOWN_ENTRY",
+  ]);
+  expect(ids((await api.call("GET", `${base}/path`)).body.items)).toEqual(["a", "c"]);
+  for (const kept of ["first", "m", "k"]) {
+    const entries = [
+      { type: "message", id: "m", message: { role: "user", content: "m" } },
+      { type: "compaction", id: "k", summary: "s", firstKeptEntryId: kept, tokensBefore: 1 },
+    ];
+    const other = await sessionWith("first");
+    expect((await api.call("POST", `${other}/entries`, { entries })).status).toBe(201);
+  }
+});
+
 test("a fork is created, listed, previewed and merged once", async () => {
   const base = await sessionWith("a", "b");
   const fork = await api.call("POST", `${base}/forks`, { branchName: "try", at: "a" });

@@ -171,7 +171,7 @@ describe("a divided turn", () => {
 
   test("keeps the earlier summary when nothing but the turn is new", async () => {
     const tree = await treeOf(chat);
-    await tree.appendCompaction({ summary: "earlier", firstKeptEntryId: "nowhere", tokensBefore: 1 });
+    await tree.append({ type: "compaction", summary: "earlier", firstKeptEntryId: "nowhere", tokensBefore: 1 });
     for (const message of Object.values(long)) await tree.appendMessage(message);
     const entry = asCompaction(await compact(tree, { model: scripted(["beginning"]), settings }));
     expect(entry.summary).toBe("earlier\n\n## The turn under way\nbeginning");

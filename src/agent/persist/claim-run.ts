@@ -1,9 +1,10 @@
 import { hostname } from "node:os";
-import { describeOpen } from "../../session/log/append-guard.ts";
+import { describeOpen, isCallOrResult } from "../../session/log/append-guard.ts";
 import type { Entry, EntryDraft, EntryOf } from "../../session/log/entry.ts";
 import { SessionBusyError, SessionError, show } from "../../session/errors.ts";
 import { isOwn, type SessionHead } from "../../session/log/fold.ts";
 import { type OpenRun, requestIdOf } from "../../session/log/open-runs.ts";
+import { runBefore } from "../../session/log/run-fold.ts";
 import type { Guard, SessionStore } from "../../session/store.ts";
 import type { LogAccess } from "./log-access.ts";
 import type { RunAgent } from "./persist-option.ts";
@@ -63,7 +64,7 @@ export async function claimRun<T>(
     await checkKnown(store, head, version);
     const mine = head.openRuns.find((run) => run.runId === runId);
     if (mine === undefined) await checkNew(store, head, runId);
-    checkTurn(head, runId, mine);
+    checkTurn(head, runId);
     if (mine !== undefined) await checkHost(store, head, mine);
     const ends = head.openRuns.flatMap((run) => (run.state === "started" && run !== mine ? endOf(run) : []));
     const end = mine === undefined ? null : endOfClaims(mine);
@@ -96,7 +97,8 @@ async function checkKnown(store: SessionStore, head: SessionHead, version: numbe
   if (version === undefined || version >= head.version) return;
   const { id } = head.header;
   for await (const entry of store.read(id, { after: version - 1 })) {
-    if (!RUN_FACTS.has(entry.type) && !isHolders(entry)) continue;
+    // A holder may append at the end of its lease, after another process had read the log.
+    if (!RUN_FACTS.has(entry.type) && !isCallOrResult(entry)) continue;
     throw new SessionError(
       "CONFLICT",
       `Another run went on in session ${id} meanwhile; read it again with resumeSession.`,
@@ -104,26 +106,10 @@ async function checkKnown(store: SessionStore, head: SessionHead, version: numbe
   }
 }
 
-/**
- * Whether only the holder of a run can have appended an entry; possibly at the end of its lease, after another process
- * had read the log.
- */
-function isHolders(entry: Entry): boolean {
-  if (entry.type !== "message") return false;
-  const { message } = entry;
-  return message.role === "tool" || (message.role === "assistant" && message.toolCalls !== undefined);
-}
-
 /** Started runs continue before others start, and requested runs start in log order. */
-function checkTurn({ header, openRuns }: SessionHead, runId: string, mine: OpenRun | undefined): void {
-  const begun = mine !== undefined && mine.state !== "requested";
-  const now = new Date().toISOString();
-  const isDue = ({ notBefore = "" }: OpenRun): boolean => notBefore <= now;
-  const before = openRuns.slice(0, mine === undefined ? openRuns.length : openRuns.indexOf(mine));
-  const first =
-    openRuns.find((run) => run.runId !== runId && (run.state === "parked" || run.state === "answered")) ??
-    (begun ? undefined : before.find((run) => run.state === "requested" && isDue(run)));
-  if (first !== undefined) throw new SessionBusyError(header.id, describeOpen(first));
+function checkTurn({ header, openRuns }: SessionHead, runId: string): void {
+  const first = runBefore(openRuns, runId, new Date().toISOString());
+  if (first !== null) throw new SessionBusyError(header.id, describeOpen(first));
 }
 
 async function checkHost(store: SessionStore, { header: { id } }: SessionHead, run: OpenRun): Promise<void> {

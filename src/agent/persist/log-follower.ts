@@ -1,4 +1,5 @@
 import type { Entry, EntryOf } from "../../session/log/entry.ts";
+import { isOwn } from "../../session/log/fold.ts";
 import type { SessionStore } from "../../session/store.ts";
 
 /** A run that ends sooner never subscribes, because subscribing takes a large share of a short run. */
@@ -50,9 +51,9 @@ export class LogFollower {
 }
 
 /** Whether an entry is addressed to a run. */
-export function isSaidTo(runId: string, entry: Entry): entry is RunMessage {
+export function isSaidTo(runId: string, entry: Entry, header: Parameters<typeof isOwn>[0]): entry is RunMessage {
   const said = entry.type === "cancel" || entry.type === "queued" || entry.type === "approval";
-  return said && entry.runId === runId && entry.inherited !== true;
+  return said && entry.runId === runId && isOwn(header, entry, entry.seq);
 }
 
 /**

@@ -487,8 +487,9 @@ export class RunLog {
   #take(entry: Entry): void {
     // Input that arrives after the run has parked is for the next claim.
     if (entry.type === "run_parked" && entry.runId === this.runId && entry.seq >= this.#begun) this.#parkedSeen = true;
+    const { header } = this.#access as LogAccess;
     const isOthers = entry.run !== this.runId;
-    if (isOthers && isSaidTo(this.runId, entry) && !this.#isParked) this.#onMessage(entry);
+    if (isOthers && isSaidTo(this.runId, entry, header) && !this.#isParked) this.#onMessage(entry);
     this.#pending.push(entry);
     this.#drain();
   }

@@ -14,7 +14,8 @@ import { readStart } from "../../agent/persist/read-start.ts";
 import { agentOf } from "../../lifecycle/runs/due-run.ts";
 import { openRunsOf } from "../../lifecycle/runs/list-runs.ts";
 import { show } from "../../session/errors.ts";
-import { nextRun, type OpenRun } from "../../session/log/open-runs.ts";
+import type { OpenRun } from "../../session/log/open-runs.ts";
+import { hasBegun, nextRun } from "../../session/log/run-fold.ts";
 import { suggestion } from "../../internal/nearest.ts";
 import { LOCAL_USER } from "../../lifecycle/access.ts";
 import { AT_TERMINAL } from "../open-manager.ts";
@@ -346,7 +347,7 @@ export class ChatSession implements AsyncDisposable {
   async #useModelOf(head: SessionHead): Promise<void> {
     if (this.#modelIsChosen) return;
     const { store } = this.manager;
-    const begun = head.openRuns.find(({ state }) => state !== "requested");
+    const begun = head.openRuns.find(hasBegun);
     const running = begun === undefined ? null : await readStart(store, head, begun.runId);
     const own = running?.agent === CHAT_AGENT ? running.model : undefined;
     const name = own ?? (await modelNameOf(store, head));

@@ -1,3 +1,4 @@
+import { hasBegun } from "../../session/log/run-fold.ts";
 import type { OpenRunView } from "../../lifecycle/runs/list-runs.ts";
 import { approvalOf, questionsOf, type WaitingQuestion } from "../open-questions.ts";
 import { printable, shortTime } from "../terminal.ts";
@@ -5,7 +6,7 @@ import { approvalQuestion } from "./approval-question.ts";
 
 /** Describes the state of a session's open runs and how to continue them; null if none is open. */
 export function describeOpenRuns(runs: readonly OpenRunView[]): string | null {
-  const run = runs.find(({ state }) => state !== "requested") ?? runs[0];
+  const run = runs.find(hasBegun) ?? runs[0];
   if (run === undefined) return null;
   switch (run.state) {
     case "parked":

@@ -11,14 +11,8 @@ import { SessionConflictError, SessionError, show } from "../../session/errors.t
 import { isOwn, type SessionHead } from "../../session/log/fold.ts";
 import type { Content } from "../../session/message.ts";
 import { checkUserMessages, type RunInput, saidInRequest } from "../../session/run-input.ts";
-import {
-  answerIdOf,
-  isExpired,
-  isInnerQuestion,
-  moveIdOf,
-  type OpenRun,
-  requestIdOf,
-} from "../../session/log/open-runs.ts";
+import { answerIdOf, isInnerQuestion, moveIdOf, type OpenRun, requestIdOf } from "../../session/log/open-runs.ts";
+import { isExpired } from "../../session/log/run-fold.ts";
 import type { AppendOptions, AppendResult, SessionStore } from "../../session/store.ts";
 import { type ActorOptions, byOf } from "../access.ts";
 import type { ManagedSessions } from "../managed-sessions.ts";

@@ -1,3 +1,4 @@
+import { isCutShort } from "../log/run-fold.ts";
 import { checkObjects, checkOptionsOf, type KeysOf } from "../check-arguments.ts";
 import { acceptable, contextPath, messagesOf } from "./context.ts";
 import type { Entry, EntryOf } from "../log/entry.ts";
@@ -188,11 +189,6 @@ function validCuts(range: readonly Entry[]): number[] {
     for (const { id } of entry.message.toolCalls ?? []) if (waits || (lastResult.get(id) ?? -1) > index) open.add(id);
   }
   return cuts;
-}
-
-/** The calls of an answer that was cut short are never run. */
-function isCutShort({ stopReason }: AssistantMessage): boolean {
-  return stopReason === "length" || stopReason === "content_filter";
 }
 
 function canStartKept(entry: Entry): boolean {

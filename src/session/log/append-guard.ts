@@ -13,6 +13,7 @@ import {
 } from "../errors.ts";
 import { isOwn, type SessionHead } from "./fold.ts";
 import type { OpenRun } from "./open-runs.ts";
+import { hasBegun } from "./run-fold.ts";
 import type { Guard } from "../store.ts";
 
 /** The error for appending turns to a session with this status. */
@@ -70,15 +71,20 @@ export function describeOpen({ runId, state, questions = [] }: OpenRun): string 
  */
 export function checkHolder({ head, drafts, options }: AppendInput, existing: readonly (Entry | null)[]): void {
   const { guard, verbatim } = options;
-  const begun = head.openRuns.find(({ state }) => state !== "requested");
+  const begun = head.openRuns.find(hasBegun);
   if (begun === undefined || verbatim === true) return;
   if (guard?.leaseToken !== undefined || guard?.holds === true) return;
   const taken = drafts.find(({ body }, index) => existing[index] == null && belongsToRun(body));
   if (taken !== undefined) throw openRunError(head.header.id, begun.runId, taken.body);
 }
 
+/** Whether only the holder of an open run may append an entry. */
 function belongsToRun(body: EntryBody): boolean {
-  if (body.type === "compaction" || body.type === "prune" || body.type === "context_edit") return true;
+  return body.type === "compaction" || body.type === "prune" || body.type === "context_edit" || isCallOrResult(body);
+}
+
+/** Whether an entry is an answer with calls, or the result of a call: while a run is open, both are its own. */
+export function isCallOrResult(body: EntryBody): boolean {
   if (body.type !== "message") return false;
   const { message } = body;
   return message.role === "tool" || (message.role === "assistant" && (message.toolCalls?.length ?? 0) > 0);

@@ -1,7 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { message, SampleLog, user } from "../../../test/sample-log.ts";
 import type { EntryDraft } from "./entry.ts";
-import { answerIdOf, matchesRuns, nextRun, type OpenRun, requestIdOf, runsIndexOf } from "./open-runs.ts";
+import { answerIdOf, matchesRuns, type OpenRun, requestIdOf, runsIndexOf } from "./open-runs.ts";
+import { nextRun } from "./run-fold.ts";
 
 const NOW = "2030-01-01T00:00:00.000Z";
 const request = (runId: string, notBefore?: string): EntryDraft => ({

@@ -127,21 +127,6 @@ export function stepRuns(open: readonly OpenRun[], entry: Entry): readonly OpenR
   }
 }
 
-/**
- * The run that must continue next at a given time if no process holds the session; null if none is due. A started run
- * comes first, a parked run blocks all others, and requested runs start in log order.
- */
-export function nextRun(open: readonly OpenRun[], now: string): OpenRun | null {
-  const begun = open.find(({ state }) => state === "started") ?? open.find(({ state }) => state !== "requested");
-  if (begun !== undefined) return begun.state === "parked" && !isExpired(begun, now) ? null : begun;
-  return open.find(({ notBefore }) => notBefore === undefined || notBefore <= now) ?? null;
-}
-
-/** Whether the questions of a parked run count as denied at a given time. */
-export function isExpired({ state, expiresAt }: OpenRun, now: string): boolean {
-  return state === "parked" && expiresAt !== undefined && expiresAt <= now;
-}
-
 /** Whether a run waits to start, to continue or for an answer. A session with such a run is not idle. */
 export function hasWaitingRun(open: readonly OpenRun[]): boolean {
   return open.some(({ state }) => state !== "started");

@@ -1,22 +1,27 @@
+import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import type { Entry, EntryDraft } from "./entry.ts";
+import { user } from "../../../test/sample-log.ts";
+import { type Entry, type EntryDraft, isNode } from "./entry.ts";
 import { answerIdOf, requestIdOf } from "./open-runs.ts";
 import type { RecordedEvent } from "./run-event.ts";
-import { newRun, type RunState, stepRun } from "./run-fold.ts";
+import { newRun, QUEUED_KEY, RunsFold, type RunState, stepRun } from "./run-fold.ts";
 
 const HEADER = { id: "s", forkedFrom: null };
+
+/** The entries of drafts, each below the last node before it. */
+function logOf(drafts: readonly EntryDraft[]): Entry[] {
+  let parentId: string | null = null;
+  return drafts.map((draft, seq) => {
+    const entry = { id: `e${seq}`, parentId, timestamp: `t${seq}`, seq, ...draft } as Entry;
+    if (isNode(entry)) parentId = entry.id;
+    return entry;
+  });
+}
 
 /** Run `r` after some entries, and the events that they record. */
 function fold(drafts: readonly EntryDraft[]): { run: RunState; events: RecordedEvent[] } {
   let run = newRun("r");
-  const events = drafts.flatMap((draft, seq) => {
-    const entry = {
-      id: `e${seq}`,
-      parentId: seq === 0 ? null : `e${seq - 1}`,
-      timestamp: `t${seq}`,
-      seq,
-      ...draft,
-    } as Entry;
+  const events = logOf(drafts).flatMap((entry) => {
     const step = stepRun(run, entry, HEADER);
     run = step.state;
     return step.event ?? [];
@@ -133,4 +138,152 @@ describe("the fold of a run", () => {
       { type: "group-finished", outcome: { reason: "all-passed" } },
     ]);
   });
+});
+
+/** An entry that came with a fork or an import, followed by entries of the run. */
+const FORKED = { id: "s", forkedFrom: { sessionId: "x", entryId: "e0", version: 1, branchName: "b" } };
+const IMPORTED = { id: "s", forkedFrom: null, inherited: { entries: 1, counts: true } };
+const PLACE = { backend: "local", spec: {}, handleId: null };
+const placed = (runId = "r"): EntryDraft =>
+  ({ type: "run", runId, phase: "started", sandbox: PLACE, run: runId }) as EntryDraft;
+const begins = (more: object = {}): EntryDraft => ({ ...started(), run: "r", ...more }) as EntryDraft;
+const says = (content: string, more: object = {}): EntryDraft => said(content, { run: "r", ...more });
+const calls = (more: object = {}): EntryDraft =>
+  ({ ...said(""), run: "r", message: { role: "assistant", content: null, toolCalls: [CALL] }, ...more }) as EntryDraft;
+const CALL = { id: "c", name: "pay", arguments: "{}" };
+const hears = (content: string, more: object = {}): EntryDraft =>
+  ({ type: "queued", runId: "r", kind: "steer", content, ...more }) as EntryDraft;
+const answers = (question: string, approved: boolean): EntryDraft =>
+  ({ type: "approval", runId: "r", callId: "c", question, decision: { approved } }) as EntryDraft;
+const spending = { usage: { inputTokens: 2, outputTokens: 1, totalTokens: 3 }, cost: 1 };
+const compacted = (more: object = {}): EntryDraft =>
+  ({
+    type: "compaction",
+    summary: "s",
+    firstKeptEntryId: "e0",
+    tokensBefore: 1,
+    run: "r",
+    ...spending,
+    ...more,
+  }) as EntryDraft;
+const answered = (more: object = {}): EntryDraft =>
+  ({ type: "message", message: { role: "assistant", content: "x", ...spending }, run: "r", ...more }) as EntryDraft;
+const userSays: EntryDraft = { type: "message", message: { role: "user", content: "No." } } as EntryDraft;
+
+/** The last run that a log tells of, with what it took over from the one before. */
+function lastOf(drafts: readonly EntryDraft[], header: ConstructorParameters<typeof RunsFold>[0] = HEADER): RunState {
+  const runs = new RunsFold(header);
+  for (const entry of logOf(drafts)) runs.take(entry);
+  return runs.last;
+}
+
+const next = { ...started(), runId: "n", run: "n" } as EntryDraft;
+
+/** Each row of the table above `stepRun`: what a field has, and what it does not. */
+const rules: Readonly<Record<string, () => void>> = {
+  "all fields": () => {
+    const log = [
+      { ...begins(), inherited: true },
+      { ...says("a"), inherited: true },
+    ] as EntryDraft[];
+    expect(fold(log).run).toEqual(newRun("r"));
+    const { run } = fold([begins(), ended("finished"), says("late"), hears("late")]);
+    expect([run.round, run.queued]).toEqual([0, []]);
+  },
+  open: () => {
+    expect(fold([request()]).run.open).toMatchObject({ state: "requested", first: 0 });
+    expect(fold([request(), { type: "cancel", runId: "other" } as EntryDraft]).run.open).not.toBe(null);
+  },
+  request: () => {
+    expect(fold([request({ agent: "a" })]).run.request?.agent).toBe("a");
+    expect(fold([{ ...request(), id: requestIdOf("x"), runId: "x" } as EntryDraft]).run.request).toBe(null);
+  },
+  "claim, agent, model, tools, setup, startedAt": () => {
+    const named = { agent: "a", model: "p/m", tools: ["pay"], setup: "e0" };
+    const { run } = fold([begins({ claim: 1 }), begins({ claim: 4, ...named }), placed()]);
+    expect(run).toMatchObject({ claim: 4, ...named, startedAt: "t0" });
+  },
+  "round, toolRounds, usage, cost": () => {
+    const log = [begins(), calls(), answered(), begins({ claim: 2 }), compacted(), answered()];
+    const { run } = fold([...log, answered({ run: undefined }), compacted({ run: "x" })]);
+    expect(run).toMatchObject({ round: 3, toolRounds: 1, cost: 3, usage: { totalTokens: 9 } });
+  },
+  answer: () => {
+    const failed = [begins(), calls(), ended("failed")];
+    expect(lastOf([...failed, next]).answer?.calls).toEqual([CALL]);
+    expect(lastOf([...failed, userSays, next]).answer).toBe(null);
+    for (const phase of ["finished", "cancelled"] as const)
+      expect(lastOf([begins(), calls(), ended(phase), next]).answer).toBe(null);
+  },
+  "answer.effects, answer.asked": () => {
+    const effect = { type: "effect", runId: "r", callId: "c", index: 0, run: "r" } as EntryDraft;
+    const { answer } = fold([begins(), calls(), asks("q"), effect]).run;
+    expect([answer?.effects, answer?.asked.map(({ question }) => question)]).toEqual([
+      [{ callId: "c", index: 0 }],
+      ["q"],
+    ]);
+    const later = fold([begins(), calls(), asks("q"), effect, calls()]).run.answer;
+    expect([later?.effects, later?.asked]).toEqual([[], []]);
+  },
+  "answers to questions": () => {
+    const asked = [begins(), calls(), asks("q")];
+    const decisionOf = (log: readonly EntryDraft[]) => fold(log).run.answer?.asked[0]?.answer?.decision;
+    expect(decisionOf([...asked, answers("q", false), answers("q", true)])).toEqual({ approved: false });
+    expect(decisionOf([...asked, { ...answers("q", true), runId: "x" } as EntryDraft])).toBe(undefined);
+  },
+  questions: () => {
+    const inner = { ...asks("i"), asked: { ...ASKED, innerRunId: "in" } } as EntryDraft;
+    const open = (log: readonly EntryDraft[]) => fold(log).run.questions.map(({ approval }) => approval.question);
+    expect(open([begins(), calls(), asks("q"), inner])).toEqual(["q", "i"]);
+    expect(open([begins(), calls(), asks("q"), inner, begins({ claim: 2 })])).toEqual(["q"]);
+    expect(open([begins(), calls(), asks("q"), answers("q", true)])).toEqual([]);
+  },
+  queued: () => {
+    const delivers = { ...userSays, run: "r", message: { ...user("Hi."), metadata: { [QUEUED_KEY]: "h" } } };
+    const waiting = (log: readonly EntryDraft[]) => lastOf(log).queued.map(({ content }) => content);
+    expect(waiting([begins(), hears("Hi."), hears("Ho."), hears("No.", { runId: "x" })])).toEqual(["Hi.", "Ho."]);
+    expect(waiting([begins(), hears("Hi.", { id: "h" }), hears("Ho."), delivers as EntryDraft])).toEqual(["Ho."]);
+    expect(waiting([begins(), hears("Hi."), ended("failed"), next])).toEqual(["Hi."]);
+    expect(waiting([begins(), hears("Hi."), ended("finished"), next])).toEqual([]);
+  },
+  sandbox: () => {
+    expect(lastOf([begins(), placed(), ended("finished"), next]).sandbox).toEqual(PLACE);
+    expect(lastOf([placed("x"), next], FORKED).sandbox).toEqual(PLACE);
+    expect(lastOf([placed("x"), next], IMPORTED).sandbox).toBe(null);
+  },
+  group: () => {
+    const marked = (kind: string, more: object = {}): EntryDraft =>
+      ({
+        type: "message",
+        message: { role: "assistant", content: "x", agent: "ann", metadata: { group: { kind } } },
+        ...more,
+      }) as EntryDraft;
+    const log = [userSays, begins({ group: { messageId: "e0", agents: ["ann"] } })];
+    expect(fold([...log, marked("turn", { run: "r" })]).run.group?.moves).toEqual([{ agent: "ann", kind: "spoke" }]);
+    expect(fold([...log, marked("turn", { by: "bob" })]).events.map(({ type }) => type)).toEqual(["group-started"]);
+  },
+  agentSetups: () => {
+    const message = { role: "assistant", content: "x", agent: "ann", metadata: { group: { kind: "turn" } } };
+    const speaks = (setup: string, more: object): EntryDraft =>
+      ({ type: "message", message, setup, ...more }) as EntryDraft;
+    const log = [userSays, begins({ group: { messageId: "e0", agents: ["ann"] } }), speaks("one", { run: "r" })];
+    expect([...fold([...log, speaks("two", { run: "x" })]).run.agentSetups]).toEqual([["ann", "one"]]);
+  },
+  end: () => {
+    expect(fold([begins(), ended("cancelled")]).run.end).toBe("cancelled");
+    expect(fold([begins(), { ...ended("failed"), runId: "x" } as EntryDraft]).run.end).toBe(null);
+    const closed = { type: "status", status: "closed" } as EntryDraft;
+    expect([fold([request(), closed]).run.end, fold([begins(), closed]).run.end]).toEqual(["cancelled", null]);
+  },
+};
+
+describe("the table of rules above stepRun", () => {
+  const source = readFileSync(new URL("./run-fold.ts", import.meta.url), "utf8");
+  const rows = [...source.matchAll(/^ \* \| (?!field|-)([^|]+) \|/gm)].map(([, cell = ""]) => cell.replaceAll("`", ""));
+
+  test("has a test for each row", () => {
+    expect(Object.keys(rules)).toEqual(rows);
+  });
+
+  test.each(Object.keys(rules))("holds for %s", (row) => rules[row]?.());
 });

@@ -1,6 +1,6 @@
 import { defined } from "../../internal/defined.ts";
 import type { JsonValue } from "../../internal/json.ts";
-import { type Content, textOf, type ToolCall } from "../message.ts";
+import { type AssistantMessage, type Content, textOf, type ToolCall } from "../message.ts";
 import { addCost, addUsage, NO_USAGE, type Usage } from "../usage.ts";
 import { type Entry, type EntryOf, isNode } from "./entry.ts";
 import { isImported, isOwn } from "./fold.ts";
@@ -215,8 +215,46 @@ export function afterRun(state: RunState, before: RunState): RunState {
 }
 
 /** Whether a run has started, as opposed to only being requested. */
-export function hasBegun({ state }: OpenRun): boolean {
+export function hasBegun({ state }: { readonly state: string }): boolean {
   return state !== "requested";
+}
+
+/**
+ * The run that must continue next at a given time if no process holds the session; null if none is due. A started run
+ * comes first, a parked run blocks all others, and requested runs start in log order.
+ */
+export function nextRun(open: readonly OpenRun[], now: string): OpenRun | null {
+  const begun = open.find(({ state }) => state === "started") ?? open.find(hasBegun);
+  if (begun !== undefined) return begun.state === "parked" && !isExpired(begun, now) ? null : begun;
+  return open.find((run) => mayBegin(run, now)) ?? null;
+}
+
+/**
+ * The run that must continue or start before this one; null if there is none. Runs that have started and whose process is
+ * gone do not count: whoever claims the session ends them.
+ */
+export function runBefore(open: readonly OpenRun[], runId: string, now: string): OpenRun | null {
+  const waits = ({ state }: OpenRun): boolean => state === "parked" || state === "answered";
+  const waiting = open.find((run) => run.runId !== runId && waits(run));
+  if (waiting !== undefined) return waiting;
+  const position = open.findIndex((run) => run.runId === runId);
+  if (position >= 0 && hasBegun(open[position] as OpenRun)) return null;
+  const earlier = position < 0 ? open : open.slice(0, position);
+  return earlier.find((run) => !hasBegun(run) && mayBegin(run, now)) ?? null;
+}
+
+function mayBegin({ notBefore = "" }: OpenRun, now: string): boolean {
+  return notBefore <= now;
+}
+
+/** Whether the questions of a parked run count as denied at a given time. */
+export function isExpired({ state, expiresAt }: OpenRun, now: string): boolean {
+  return state === "parked" && expiresAt !== undefined && expiresAt <= now;
+}
+
+/** Whether an answer was cut short: its calls may be incomplete, and never run. */
+export function isCutShort({ stopReason }: AssistantMessage): boolean {
+  return stopReason === "length" || stopReason === "content_filter";
 }
 
 /** Whether an entry belongs to the run, that is, only the holder of its session could have appended it. */
@@ -303,7 +341,7 @@ function said(before: RunState, entry: EntryOf<"message" | "custom">): RunStep {
   if (message.role !== "assistant") return quiet(grew);
   const { stopReason = "stop", toolCalls = NONE } = message;
   const round = state.round + 1;
-  const isCut = stopReason === "length" || stopReason === "content_filter";
+  const isCut = isCutShort(message);
   const next: RunState = {
     ...spent(grew, message),
     round,

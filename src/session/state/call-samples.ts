@@ -1,5 +1,6 @@
 import type { Entry } from "../log/entry.ts";
 import type { SessionHead } from "../log/fold.ts";
+import { type OpenRun, stepRuns } from "../log/open-runs.ts";
 import type { Message } from "../message.ts";
 
 /** The most tools in the result. */
@@ -44,11 +45,6 @@ interface Sample {
   readonly user: string | null;
 }
 
-interface OpenRun {
-  readonly id: string;
-  readonly startedMs: number;
-}
-
 /** Collects latencies and tool calls, session by session. */
 export class CallSamples {
   readonly #samples: Sample[] = [];
@@ -57,15 +53,19 @@ export class CallSamples {
   /** Adds consecutive entries of a session's log; `counts` selects those to measure by their time. */
   add({ header }: SessionHead, entries: readonly Entry[], counts: (time: string) => boolean): void {
     const times = new Map<string, number>();
-    let run: OpenRun | null = null;
+    let open: readonly OpenRun[] = [];
+    let startedMs: number | null = null;
     for (const entry of entries) {
       const atMs = Date.parse(entry.timestamp);
-      if (entry.type === "run") run = stepRun(run, entry, atMs);
+      const before = startedIn(open);
+      open = stepRuns(open, entry);
+      const run = startedIn(open);
+      if (run?.runId !== before?.runId) startedMs = run === undefined ? null : atMs;
       if (entry.type === "message" && counts(entry.timestamp)) {
         this.#addTools(entry.message);
         const askedMs = times.get(entry.parentId ?? "") ?? null;
-        if (run !== null && askedMs !== null && isAnswer(entry.message)) {
-          const tookMs = Math.max(0, atMs - Math.max(askedMs, run.startedMs));
+        if (startedMs !== null && askedMs !== null && isAnswer(entry.message)) {
+          const tookMs = Math.max(0, atMs - Math.max(askedMs, startedMs));
           const day = entry.timestamp.slice(0, 10);
           this.#samples.push({ tookMs, day, model: modelOf(entry.message), user: header.userId });
         }
@@ -102,14 +102,8 @@ export class CallSamples {
   }
 }
 
-function stepRun(
-  run: OpenRun | null,
-  { runId, phase }: Extract<Entry, { readonly type: "run" }>,
-  atMs: number,
-): OpenRun | null {
-  if (phase !== "started") return null;
-  // A second start of the same run only records the place of its tools.
-  return run?.id === runId ? run : { id: runId, startedMs: atMs };
+function startedIn(open: readonly OpenRun[]): OpenRun | undefined {
+  return open.find(({ state }) => state === "started");
 }
 
 /** Whether a message is a complete answer of a model: an aborted one has no meaningful latency. */

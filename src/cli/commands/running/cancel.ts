@@ -1,3 +1,4 @@
+import { hasBegun } from "../../../session/log/run-fold.ts";
 import type { OpenRun } from "../../../session/log/open-runs.ts";
 import { SessionError } from "../../../index.ts";
 import { show } from "../../../session/errors.ts";
@@ -41,7 +42,7 @@ export const cancel: Command = {
 
 function pickRun(openRuns: readonly OpenRun[], sessionId: string, reference: string | undefined): OpenRun {
   if (reference === undefined) {
-    const run = openRuns.find(({ state }) => state !== "requested") ?? openRuns[0];
+    const run = openRuns.find(hasBegun) ?? openRuns[0];
     if (run !== undefined) return run;
     throw new SessionError("RUN_ENDED", `No run of session ${sessionId} is open.`);
   }

@@ -1,3 +1,4 @@
+import { checkFirstKept } from "../../../tree/session-tree.ts";
 import { z } from "zod";
 import { nextSlice } from "../../../internal/long-work.ts";
 import { type Entry, type EntryDraft, entryCharacters, isNode } from "../../../session/log/entry.ts";
@@ -145,6 +146,12 @@ function mountAppending(app: ServerApp, services: ServerServices): void {
       const tree = await openTree(services, param("id"), caller);
       // The author is always the caller; `by` in a draft is ignored.
       const drafts = body.entries.map(({ by: _by, ...draft }: EntryDraft): EntryDraft => draft);
+      for (const draft of drafts) {
+        // It may keep nothing, which it says by its own id, or begin with an entry of the same append.
+        const isNew = (kept: string): boolean => drafts.some(({ id }) => id === kept);
+        if (draft.type === "compaction" && !isNew(draft.firstKeptEntryId))
+          await checkFirstKept(tree, draft.firstKeptEntryId, onto === undefined ? tree.leafId : onto);
+      }
       const { version, entries } = await tree.appendAll(drafts, options);
       return answer({ version, entries }, { status: 201 });
     },

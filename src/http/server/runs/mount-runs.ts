@@ -1,3 +1,4 @@
+import { hasBegun } from "../../../session/log/run-fold.ts";
 import { z } from "zod";
 import { SessionBusyError, SessionError } from "../../../session/errors.ts";
 import { runnerOf } from "../../../workers/notify-session.ts";
@@ -175,7 +176,7 @@ function mountSaying(app: ServerApp, services: ServerServices): void {
       },
       async ({ body, caller, as }, sessionId) => {
         const { openRuns } = await writableHead(services, sessionId, caller);
-        const run = openRuns.find(({ state }) => state !== "requested");
+        const run = openRuns.find(hasBegun);
         if (run !== undefined && (await viewOf(services, sessionId, run.runId, caller)).group !== null) {
           throw new SessionError(
             "INVALID_OPTION",
