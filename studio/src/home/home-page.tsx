@@ -41,7 +41,7 @@ export function HomePage(): ReactNode {
   return (
     <div className="home">
       <header className="home-head">
-        <h1 className="page-title">Overview</h1>
+        <h1>Overview</h1>
         <div className="home-actions">
           <button
             type="button"
