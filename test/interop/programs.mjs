@@ -87,7 +87,7 @@ enabled = false
   addMcp: (home, [command, ...args]) =>
     appendFileSync(
       join(home, ".codex/config.toml"),
-      `[mcp_servers.skein]\ncommand = ${JSON.stringify(command)}\nargs = ${JSON.stringify(args)}\n`,
+      `[mcp_servers.skein]\nrequired = true\ncommand = ${JSON.stringify(command)}\nargs = ${JSON.stringify(args)}\n`,
     ),
   ask: (words) => ["exec", "--skip-git-repo-check", "-s", "danger-full-access", words],
 };
