@@ -3,11 +3,11 @@ import { join } from "node:path";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { makeDirectory } from "../moving/sample-store.ts";
 import { readDocPages } from "../../src/cli/docs/doc-pages.ts";
-import { searchDocs } from "../../src/cli/docs/search-docs.ts";
+import { indexDocs, searchDocs } from "../../src/cli/docs/search-docs.ts";
 import { DOCS } from "../../src/cli/package-files.ts";
 import { jsonOf, runHere } from "./run-skein.ts";
 
-const pages = await readDocPages(DOCS);
+const index = indexDocs(await readDocPages(DOCS));
 
 /** Each question of a newcomer: what they search for, at most twice, and what the page that answers it says. */
 // biome-ignore format: a table reads best with one question per line.
@@ -36,7 +36,7 @@ const questions: readonly [question: string, searches: readonly string[], page: 
 ];
 
 test.each(questions)("a newcomer who asks “%s” finds the answer within two searches", (_, searches, page, answer) => {
-  const found = searches.flatMap((words) => searchDocs(pages, words, 3));
+  const found = searches.flatMap((words) => searchDocs(index, words, 3));
   const answering = found.filter((hit) => page.test(hit.page.name) && answer.test(hit.section.text));
   expect(searches.length).toBeLessThanOrEqual(2);
   expect(answering, found.map((hit) => `${hit.page.name}: ${hit.section.heading}`).join("\n")).not.toEqual([]);

@@ -21,33 +21,43 @@ const SATURATION = 4;
 /** About how long a section may be before its length counts against it. */
 const LENGTH_TYPICAL = 250;
 
+/** A section of a page, with the weight of each of its words. */
+export interface IndexedSection {
+  readonly page: DocPage;
+  readonly section: DocSection;
+  readonly weights: ReadonlyMap<string, number>;
+  /** The number of words that count. */
+  readonly length: number;
+}
+
+/** Counts the words of all sections, for `searchDocs`. */
+export function indexDocs(pages: readonly DocPage[]): readonly IndexedSection[] {
+  return pages.flatMap((page) => page.sections.map((section) => ({ page, section, ...countWords(page, section) })));
+}
+
 /**
  * The pages that answer a question best, the best first. Each word of the question counts by how rare it is; a page is left out if it has
  * less than half of the words.
  */
-export function searchDocs(pages: readonly DocPage[], question: string, hitsMax: number): readonly DocHit[] {
+export function searchDocs(indexed: readonly IndexedSection[], question: string, hitsMax: number): readonly DocHit[] {
   const words = [...new Set(wordsOf(question))];
-  const indexed = pages.flatMap((page) =>
-    page.sections.map((section) => ({ page, section, counts: countsOf(page, section) })),
-  );
   const rarity = new Map(
     words.flatMap((word) => {
-      const found = indexed.filter(({ counts }) => counts.weights.has(word)).length;
+      const found = indexed.filter(({ weights }) => weights.has(word)).length;
       // A word that no page has would only hide the pages that have the others.
       return found === 0 ? [] : [[word, Math.log(1 + (indexed.length - found + 0.5) / (found + 0.5))] as const];
     }),
   );
   const whole = [...rarity.values()].reduce((sum, each) => sum + each, 0);
   const best = new Map<DocPage, DocHit>();
-  for (const { page, section, counts } of indexed) {
+  for (const { page, section, weights, length } of indexed) {
     let score = 0;
     let covered = 0;
     for (const [word, rare] of rarity) {
-      const weight = counts.weights.get(word) ?? 0;
+      const weight = weights.get(word) ?? 0;
       if (weight === 0) continue;
       covered += rare;
-      score +=
-        (rare * weight * (SATURATION + 1)) / (weight + SATURATION * (0.5 + 0.5 * (counts.length / LENGTH_TYPICAL)));
+      score += (rare * weight * (SATURATION + 1)) / (weight + SATURATION * (0.5 + 0.5 * (length / LENGTH_TYPICAL)));
     }
     const share = whole === 0 ? 0 : covered / whole;
     if (share < 0.5) continue;
@@ -57,7 +67,7 @@ export function searchDocs(pages: readonly DocPage[], question: string, hitsMax:
   return [...best.values()].sort((a, b) => b.score - a.score).slice(0, hitsMax);
 }
 
-function countsOf(page: DocPage, section: DocSection) {
+function countWords(page: DocPage, section: DocSection): Pick<IndexedSection, "weights" | "length"> {
   const weights = new Map<string, number>();
   const add = (text: string, weight: number) => {
     const words = wordsOf(text);

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import type { Command, CommandContext } from "../../command.ts";
 import { type DocPage, type DocSection, findDocPart, readDocPages } from "../../docs/doc-pages.ts";
 import { htmlOfPage, printMarkdown } from "../../docs/print-page.ts";
-import { type DocHit, searchDocs } from "../../docs/search-docs.ts";
+import { type DocHit, indexDocs, searchDocs } from "../../docs/search-docs.ts";
 import { DOCS } from "../../package-files.ts";
 
 const HITS_MAX = 6;
@@ -39,7 +39,7 @@ export const docs: Command = {
     const words = context.positionals.join(" ").trim();
     const part = words === "" || /\s/.test(words) ? null : findDocPart(pages, words);
     if (part !== null) return showPart(context, part);
-    const hits = words === "" ? [] : searchDocs(pages, words, HITS_MAX);
+    const hits = words === "" ? [] : searchDocs(indexDocs(pages), words, HITS_MAX);
     if (words !== "" && hits.length === 0) {
       if (context.json) context.printJson({ pages: [] });
       context.fail(`No page has these words; use other ones, or skein docs for the list of pages.`);
