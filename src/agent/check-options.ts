@@ -62,6 +62,8 @@ export function checkLoopOptions(options: LoopOptions): OfferedTools {
   checkPark(options.park);
   checkOnApproval(options.onApproval);
   checkFlag(options.recordInstructions, "recordInstructions");
+  if (options.reminders !== undefined && typeof options.reminders !== "function")
+    throw invalidOption("reminders is not a function that returns a text or null.");
   const offered = offerTools(options);
   checkOutput(options, offered);
   return offered;

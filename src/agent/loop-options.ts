@@ -150,6 +150,12 @@ export interface LoopOptions extends RunOptions {
    * recovered is sent the instructions that its agent has then.
    */
   readonly recordInstructions?: boolean;
+  /**
+   * What changes from request to request, such as the date or the open files; null for nothing. It is called before each
+   * request. A text that differs from the last one is appended to the log as a message after all others, and stays there:
+   * in the instructions it would change the beginning of every request, which the provider has cached.
+   */
+  readonly reminders?: () => string | null;
   /** Transforms of the messages of each request, applied in order; see `pruneContext`. */
   readonly context?: readonly ContextTransform[];
 }
@@ -199,6 +205,7 @@ export const LOOP_KEYS: KeysOf<LoopOptions> = {
   compaction: true,
   edits: true,
   recordInstructions: true,
+  reminders: true,
   context: true,
 };
 

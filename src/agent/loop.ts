@@ -1,7 +1,10 @@
 import { isCutShort } from "../session/log/run-fold.ts";
 import { withoutStop } from "../internal/trim-text.ts";
 import { defined } from "../internal/defined.ts";
-import { BudgetExceededError, SessionCapacityError, SessionError } from "../session/errors.ts";
+import { invalidOption } from "../session/check-arguments.ts";
+import { REMINDER_TYPE, reminderContent } from "../session/context/reminder.ts";
+import { BudgetExceededError, SessionCapacityError, SessionError, show } from "../session/errors.ts";
+import type { EntryDraft } from "../session/log/entry.ts";
 import { type AssistantMessage, type Message, textOf, type ToolCall } from "../session/message.ts";
 import type { Session } from "../session/value/session.ts";
 import type { BudgetWatch } from "./budget-watch.ts";
@@ -150,6 +153,8 @@ export class Loop {
     }
     const making = this.#parts.room.makeBefore(this.#next);
     if (making !== null) await making;
+    const reminder = this.#newReminder();
+    if (reminder !== null) await this.#log.note([reminder]);
     const message = await this.#ask();
     this.#parts.shortener.answered();
     this.#answeredAt = Date.now();
@@ -173,6 +178,18 @@ export class Loop {
     else if (dispatch !== null) await dispatch.run();
     await this.#takeAnswers(calls);
     return { message, calls: calls.length, stopped: why !== null };
+  }
+
+  /** The agent's reminder, if it has one that differs from the last one in the context. */
+  #newReminder(): EntryDraft | null {
+    const { reminders } = this.#parts.options;
+    const text: unknown = reminders === undefined ? null : this.#parts.host.inside(() => reminders());
+    if (text === null || text === "") return null;
+    if (typeof text !== "string")
+      throw invalidOption(`reminders returned ${show(text)}; it must return a text or null.`);
+    const content = reminderContent(text);
+    if (this.#parts.context.lastReminder === content) return null;
+    return { type: "custom_message", customType: REMINDER_TYPE, content, display: false };
   }
 
   #takeEdits(): Promise<void> | null {

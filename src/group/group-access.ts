@@ -143,9 +143,11 @@ export class GroupAccess implements LogAccess {
     if (draft.type === "compaction") return [];
     // The group records its own start and end.
     if (draft.type === "run") return [];
+    const { name, visibility } = this.#seat;
+    // What the program reminds one agent of is not for the others.
+    if (draft.type === "custom_message") return [{ ...draft, details: { visibleTo: [name] } }];
     if (draft.type !== "message") return [draft];
     const { message } = draft;
-    const { name, visibility } = this.#seat;
     if (!isAnswer(message)) return [{ ...draft, message: workMessage(name, message) }];
     if (isEmpty(message)) return [passDraft(name, message)];
     return [{ ...draft, message: answerMessage(name, visibility, message) }];

@@ -288,6 +288,40 @@ describe("pruneContext", () => {
     ]);
   });
 
+  test("keeps its choice while the rest fits, then chooses again with room for more requests", async () => {
+    const past = Array.from({ length: 10 }, (_, index) => user(`refund ${index}`));
+    const prune = pruneContext(pruner, { maxTurns: 8 });
+    const question = user("refund?");
+    const run: Message[] = [];
+    const sent: string[] = [];
+    for (let round = 0; round < 8; round++) {
+      const made = await prune([system, ...past, question, ...run], { ...info, question, query: "refund?" });
+      expect(made.length).toBeLessThanOrEqual(Math.max(8, run.length + 2));
+      sent.push(made.map(({ content }) => content).join());
+      run.push({ role: "assistant", content: `step ${round}` });
+    }
+    const breaks = sent.filter((text, index) => index > 0 && !text.startsWith(sent[index - 1] as string)).length;
+    // Each request has one message more, so that a choice without room would be made again for each.
+    expect(breaks).toBe(3);
+  });
+
+  test("keeps its choice in the next run, whose messages are read anew", async () => {
+    const past = Array.from({ length: 6 }, (_, index) => user(`refund ${index}`));
+    const prune = pruneContext(pruner, { maxTurns: 6 });
+    const ask = async (messages: readonly Message[]): Promise<readonly Message[]> =>
+      prune(messages, { ...info, question: messages.at(-1) as Message });
+    await ask([system, ...past, user("one?")]);
+    // Chooses again, with room for more requests.
+    const [one, two, three] = [user("one?"), user("two?"), user("three?")];
+    const before = await ask([system, ...past, one, { role: "assistant", content: "yes" }, two]);
+    const copies = [system, ...past, one, { role: "assistant", content: "yes" } as const, two].map((each) => ({
+      ...each,
+    }));
+    const after = await ask([...copies, three]);
+    expect(after.slice(0, before.length)).toEqual(before);
+    expect(after.at(-1)).toBe(three);
+  });
+
   test("keeps the summary of a compaction, right after the instructions", async () => {
     const messages = [system, compactionMessage("In short."), user("weather"), user("refund"), user("when?")];
     const prune = pruneContext(pruner, { maxTurns: 4 });

@@ -1,6 +1,8 @@
+import { createHash } from "node:crypto";
 import { invalidOption } from "../../session/check-arguments.ts";
 import { checkedMessage } from "../../session/checked-message.ts";
 import { acceptable, compactionSummaryOf } from "../../session/context/context.ts";
+import { isReminder } from "../../session/context/reminder.ts";
 import type { ContextPruner } from "../../session/context/context-pruner.ts";
 import { estimateTextTokens, messageTokens, type TextTokenizer } from "../../session/context/tokens.ts";
 import { type Message, textOf } from "../../session/message.ts";
@@ -45,8 +47,22 @@ export interface PruneContextLimits {
   readonly countTokens?: TextTokenizer;
 }
 
+/** For how many sessions at most a transform remembers its choice. */
+const CHOICES_MAX = 100;
+
+/** What a pruner chose of the messages before a question. */
+interface Choice {
+  /** The messages that it chose from, as JSON: those of the next run are read anew. */
+  readonly from: readonly string[];
+  readonly kept: readonly boolean[];
+}
+
 /**
  * A transform that removes the messages that the pruner considers least relevant to the question.
+ *
+ * What it has left out of a request, it leaves out of the next ones as long as the rest is within the limits, so that the
+ * requests begin alike and the provider's prompt cache has their beginning. When that does not fit any more, it chooses again and leaves a
+ * quarter of the room free, so that the new choice holds for some requests.
  *
  * Some messages are kept regardless of the limits, but count towards them: the instructions, the summary of a
  * compaction, and everything from the run's question on, because otherwise the run would repeat its work.
@@ -60,7 +76,8 @@ export function pruneContext(pruner: ContextPruner, limits: PruneContextLimits):
   if (maxTokens !== undefined) checkCount(maxTokens, "maxTokens");
   const tokensOf = (messages: readonly Message[]): number =>
     messages.reduce((sum, message) => sum + messageTokens(message, countTokens), 0);
-  return async (messages, { query, question }) => {
+  const choices = new Map<string, Choice>();
+  return async (messages, { sessionId, query, question }) => {
     const start = startOf(messages, question);
     const summaries = messages.slice(0, start).filter(isSummary);
     const past = messages.slice(0, start).filter((message) => !isSummary(message));
@@ -69,11 +86,53 @@ export function pruneContext(pruner: ContextPruner, limits: PruneContextLimits):
     const turns = Math.max(maxTurns - fixed.length, system.length);
     const tokens =
       maxTokens === undefined ? {} : { maxTokens: Math.max(maxTokens - tokensOf(fixed), tokensOf(system)) };
-    const kept = await pruner.prune(past, query, turns, tokens);
+    const before = choices.get(sessionId);
+    const held = before === undefined ? null : heldBy(before, past);
+    const isWithin = (some: readonly Message[]): boolean =>
+      some.length <= turns && (tokens.maxTokens === undefined || tokensOf(some) <= tokens.maxTokens);
+    const kept =
+      held !== null && isWithin(held)
+        ? held
+        : await pruner.prune(
+            past,
+            query,
+            held === null ? turns : withHeadroom(turns, system.length),
+            held === null || tokens.maxTokens === undefined
+              ? tokens
+              : { maxTokens: withHeadroom(tokens.maxTokens, tokensOf(system)) },
+          );
+    // Deleted first, so that the session that was asked for longest ago is the first of the map.
+    choices.delete(sessionId);
+    if (kept.length < past.length) choices.set(sessionId, choiceOf(past, kept));
+    if (choices.size > CHOICES_MAX) choices.delete(choices.keys().next().value as string);
     const said = kept.findIndex(({ role }) => role !== "system");
     const first = said < 0 ? kept.length : said;
     return [...kept.slice(0, first), ...summaries, ...kept.slice(first), ...messages.slice(start)];
   };
+}
+
+function withHeadroom(room: number, least: number): number {
+  return Math.max(least, Math.floor((room * 3) / 4));
+}
+
+function choiceOf(past: readonly Message[], kept: readonly Message[]): Choice {
+  const chosen = new Set(kept);
+  return { from: past.map(keyOf), kept: past.map((message) => chosen.has(message)) };
+}
+
+/** What is kept of the messages by an earlier choice, and those since; null if they do not begin with the ones chosen from. */
+function heldBy({ from, kept }: Choice, past: readonly Message[]): readonly Message[] | null {
+  if (past.length < from.length || from.some((key, index) => keyOf(past[index] as Message) !== key)) return null;
+  return past.filter((_message, index) => kept[index] !== false);
+}
+
+const keys = new WeakMap<Message, string>();
+
+/** A digest of a message, computed once. */
+function keyOf(message: Message): string {
+  const known = keys.get(message) ?? createHash("sha256").update(JSON.stringify(message)).digest("base64");
+  keys.set(message, known);
+  return known;
 }
 
 /**
@@ -116,7 +175,7 @@ function startOf(messages: readonly Message[], question: Message | null): number
 }
 
 function isQuestion(message: Message): boolean {
-  return message.role === "user" && !isSummary(message);
+  return message.role === "user" && !isSummary(message) && !isReminder(message);
 }
 
 function isSummary(message: Message): boolean {

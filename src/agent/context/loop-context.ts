@@ -6,8 +6,9 @@ import {
   shouldCompact,
 } from "../../session/context/compaction.ts";
 import { acceptable, compactionMessage, compactionSummaryOf } from "../../session/context/context.ts";
+import { isReminder } from "../../session/context/reminder.ts";
 import type { Entry, EntryOf } from "../../session/log/entry.ts";
-import type { Message } from "../../session/message.ts";
+import { type Message, textOf } from "../../session/message.ts";
 import { messageTokens } from "../../session/context/tokens.ts";
 import { type Row, rowOf, Transcript } from "../../session/value/transcript.ts";
 
@@ -23,6 +24,8 @@ export class LoopContext {
   /** The rows before the run, or those that a compaction kept. */
   #past: () => readonly Row[];
   #own: Row[] = [];
+  /** Undefined: not looked for since the rows changed. */
+  #reminder: string | null | undefined;
   /** The tokens up to the last answer with a count, plus an estimate for later rows; null until needed. */
   #tokens: number | null = null;
   readonly #firstCounted: number;
@@ -45,6 +48,7 @@ export class LoopContext {
     this.#past = this.#rowsOf(transcript);
     this.#own = [];
     this.#tokens = this.#estimateTokens();
+    this.#reminder = undefined;
   }
 
   /** Replaces messages in requests only, by the ids of their rows. */
@@ -58,6 +62,7 @@ export class LoopContext {
     this.#past = () => past;
     this.#own = this.#own.map(replaced);
     this.#tokens = this.#estimateTokens();
+    this.#reminder = undefined;
   }
 
   /** The rows before the last answer that is followed by more than `olderThan` messages, and that answer. */
@@ -80,8 +85,18 @@ export class LoopContext {
     return once(() => rowsFrom(past, known?.from ?? 0));
   }
 
+  /** The last reminder in the context; null if there is none. */
+  get lastReminder(): string | null {
+    if (this.#reminder === undefined) {
+      const message = [...this.#past(), ...this.#own].findLast((row) => isReminder(row.message))?.message;
+      this.#reminder = message === undefined ? null : textOf(message.content);
+    }
+    return this.#reminder;
+  }
+
   push(row: Row): void {
     this.#own.push(row);
+    if (isReminder(row.message)) this.#reminder = textOf(row.message.content);
     if (this.#tokens === null) return;
     const counted = countedTokens(row.message);
     this.#tokens = counted > 0 ? counted : this.#tokens + messageTokens(row.message);
@@ -134,6 +149,7 @@ export class LoopContext {
     this.#past = () => rows;
     this.#own = [];
     this.#tokens = this.#estimateTokens();
+    this.#reminder = undefined;
     return this.#compaction;
   }
 

@@ -508,7 +508,7 @@ export class RunLog {
     const isOwn = entry.run === this.runId && entry.seq >= this.#begun;
     if (entry.run === this.runId && isNode(entry)) this.#lastId = entry.id;
     else if (isNode(entry) && this.#access?.takesOthers === true) this.#others.set(entry.id, entry);
-    if (isOwn && entry.type === "message") this.#grow(entry);
+    if (isOwn && (entry.type === "message" || entry.type === "custom_message")) this.#grow(entry);
     if (isOwn && isContextEdit(entry)) this.#edited = true;
     const { state, event } = stepRun(this.#state, entry, (this.#access as LogAccess).header);
     const isSpent = state.usage !== this.#state.usage || state.cost !== this.#state.cost;
@@ -519,8 +519,9 @@ export class RunLog {
     else this.events.add(event as Parameters<EventLog["add"]>[0], "recorded");
   }
 
-  #grow(entry: Extract<Entry, { type: "message" }>): void {
-    const rows = [...this.#othersAbove(entry), this.#rowOf(entry.id, entry.message)];
+  #grow(entry: Entry): void {
+    const own = messagesOf(entry).map((message) => this.#rowOf(entry.id, message));
+    const rows = [...this.#othersAbove(entry), ...own];
     Session.grow(this.output, { transcript: this.output.transcript.appendAll(rows) });
     for (const row of rows) this.onRow(row);
   }

@@ -52,7 +52,7 @@ export function toolsOf({
     }
   }
   const all = new Map([...builtIn].filter(([name]) => (typeof wanted === "boolean" ? wanted : wanted.includes(name))));
-  for (const tool of tools) {
+  for (const tool of inFixedOrder(tools)) {
     const name = tool?.schema?.name;
     if (typeof name !== "string" || typeof tool.execute !== "function" || typeof tool.check !== "function") {
       const foreign = isObject(tool) && ("inputSchema" in tool || "parameters" in tool);
@@ -72,6 +72,14 @@ export function toolsOf({
     all.set(name, tool);
   }
   return all;
+}
+
+/** Tools in the order of requests: those of a program as given, then those of MCP servers by server and name. */
+function inFixedOrder(tools: readonly Tool[]): readonly Tool[] {
+  const isOfServer = (tool: Tool): boolean => typeof tool?.server === "string";
+  const keyOf = ({ server = "", schema }: Tool): string => `${server}\0${schema?.name}`;
+  const ofServers = tools.filter(isOfServer).sort((one, other) => (keyOf(one) < keyOf(other) ? -1 : 1));
+  return [...tools.filter((tool) => !isOfServer(tool)), ...ofServers];
 }
 
 /** A tool that only an executor can run. */

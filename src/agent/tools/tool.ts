@@ -59,6 +59,8 @@ export interface Tool {
    * Not trusted, such as a tool of an MCP server: each call needs approval, unless `ask: "never"` is set explicitly.
    */
   readonly untrusted?: boolean;
+  /** The MCP server that offers it. Requests name such tools after all others, by server and name: servers list them in any order. */
+  readonly server?: string;
   /** Whether a call needs approval, regardless of the option `ask`. */
   needsApproval?(args: unknown): boolean | Promise<boolean>;
   readonly timeoutMs?: number;

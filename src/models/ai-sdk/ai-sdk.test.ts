@@ -90,6 +90,22 @@ describe("an AI SDK model over HTTP", () => {
     expect(bodies[2]?.[1]).not.toHaveProperty("tool_calls");
   });
 
+  test("sends a system message between others as a user message that says where it comes from", async () => {
+    const messages: Message[] = [
+      { role: "system", content: "Be brief." },
+      { role: "user", content: "hi" },
+      { role: "assistant", content: "Yes?" },
+      { role: "system", content: "Be kind." },
+      { role: "user", content: "who?" },
+    ];
+    const { body: sent } = await completed(body("chat-text.json"), { messages });
+    expect(sent["messages"]).toEqual([
+      ...messages.slice(0, 3),
+      { role: "user", content: "Message from the application, not from the user:\n\nBe kind." },
+      messages[4],
+    ]);
+  });
+
   test("passes on every parameter of a request", async () => {
     const parameters = { type: "object", properties: { number: { type: "string" } } };
     const asked: ModelRequest = {

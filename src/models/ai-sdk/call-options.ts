@@ -3,7 +3,7 @@ import type { ModelRequest } from "../../agent/model/model.ts";
 import { SessionError } from "../../session/errors.ts";
 import type { AssistantMessage, Content, Message, ToolMessage } from "../../session/message.ts";
 import { partsOf, textOf } from "../../session/message.ts";
-import { unreadable } from "../wire/content.ts";
+import { applicationText, leadingSystem, unreadable } from "../wire/content.ts";
 import { strictSchema } from "../wire/strict-schema.ts";
 import type {
   AssistantPart,
@@ -49,7 +49,8 @@ function promptOf(
   model: { readonly provider: string; readonly specificationVersion: ContractVersion },
 ): PromptMessage[] {
   const prompt: PromptMessage[] = [];
-  for (const message of messages) {
+  const leading = leadingSystem(messages);
+  for (const [index, message] of messages.entries()) {
     if (message.role === "tool") {
       const output = outputOf(message, model.specificationVersion);
       const result = { type: "tool-result" as const, toolCallId: message.toolCallId, toolName: message.name, output };
@@ -60,8 +61,11 @@ function promptOf(
     } else if (message.role === "assistant") {
       const content = ownParts(message, model.provider) ?? assistantParts(message);
       if (content.length > 0) prompt.push({ role: "assistant", content });
-    } else if (message.role === "system") {
+    } else if (message.role === "system" && index < leading) {
       prompt.push({ role: "system", content: wordsOf(message.content) });
+    } else if (message.role === "system") {
+      // Some providers refuse system messages after others, or move them to the beginning.
+      prompt.push({ role: "user", content: userParts(applicationText(wordsOf(message.content))) });
     } else {
       prompt.push({ role: "user", content: userParts(message.content) });
     }

@@ -13,7 +13,7 @@ const messagesOf = (...messages: Message[]) => bodyOf({ messages })["messages"];
 const image = { type: "image", mediaType: "image/png", data: "aGk=" } as const;
 const cached = { cache_control: { type: "ephemeral" } };
 
-test("a request moves system messages to their own field and sets cache breakpoints", async () => {
+test("a request has its first system messages in their own field, later ones in their place, and cache breakpoints", async () => {
   await using server = await openModelServer({ body: wireFixture("anthropic", "text.json") });
   const model = anthropic("claude-haiku-4-5", {
     apiKey: "the-key",
@@ -42,14 +42,17 @@ test("a request moves system messages to their own field and sets cache breakpoi
   expect(server.asked[0]?.body).toEqual({
     model: "claude-haiku-4-5",
     max_tokens: 50,
-    system: [
-      { type: "text", text: "Be brief." },
-      { type: "text", text: "Be kind.", ...cached },
-    ],
+    system: [{ type: "text", text: "Be brief.", ...cached }],
     messages: [
       { role: "user", content: [{ type: "text", text: "hi", ...cached }] },
       { role: "assistant", content: [{ type: "text", text: "Yes?" }] },
-      { role: "user", content: [{ type: "text", text: "who are you?", ...cached }] },
+      {
+        role: "user",
+        content: [
+          { type: "text", text: "Message from the application, not from the user:\n\nBe kind." },
+          { type: "text", text: "who are you?", ...cached },
+        ],
+      },
     ],
     tools: [
       { name: "first", description: tool.description, input_schema: tool.parameters },

@@ -8,7 +8,7 @@ import {
   type ToolMessage,
   partsOf,
 } from "../../session/message.ts";
-import { callsAre, type DataPart, fileText, unreadable } from "../wire/content.ts";
+import { applicationText, callsAre, type DataPart, fileText, leadingSystem, unreadable } from "../wire/content.ts";
 import { type Fields, fieldsOf, listOf, parseObject, stringOf } from "../wire/json-reader.ts";
 import { type CacheSetting, markedMessages } from "../wire/prompt-cache.ts";
 import { isFrom } from "../wire/wire-model.ts";
@@ -82,8 +82,9 @@ function markLast(blocks: Fields[], lifetime: "5m" | "1h" | undefined): void {
   blocks.push({ ...last, cache_control: { type: "ephemeral", ...(lifetime === "1h" ? { ttl: lifetime } : {}) } });
 }
 
+/** The blocks of the system messages at the beginning. A later one stays in its place: here it would change all that follows. */
 function systemBlocks(messages: readonly Message[]): Fields[] {
-  return messages.flatMap((message) => (message.role === "system" ? textBlocks(textOf(message.content)) : []));
+  return messages.slice(0, leadingSystem(messages)).flatMap(({ content }) => textBlocks(textOf(content)));
 }
 
 function toolFields(request: ModelRequest): { tools: Fields[]; toolChoice: Fields | undefined } {
@@ -114,8 +115,7 @@ function toolsUsed(messages: readonly Message[]): Fields[] {
 /** Converts messages. Tool results and the user message after them become one message, results first, as the API requires. */
 function wireMessages(messages: readonly Message[]): WireMessage[] {
   const out: WireMessage[] = [];
-  for (const message of messages) {
-    if (message.role === "system") continue;
+  for (const message of messages.slice(leadingSystem(messages))) {
     const role = message.role === "assistant" ? "assistant" : "user";
     const blocks = contentBlocks(message);
     // The provider refuses messages without content.
@@ -130,6 +130,7 @@ function wireMessages(messages: readonly Message[]): WireMessage[] {
 function contentBlocks(message: Message): readonly Fields[] {
   if (message.role === "assistant") return ownBlocks(message) ?? blocksOf(message);
   if (message.role === "tool") return [toolResultBlock(message)];
+  if (message.role === "system") return textBlocks(applicationText(textOf(message.content)));
   return userBlocks(message.content);
 }
 

@@ -1,5 +1,12 @@
 import type { ModelReply } from "../../agent/model/model.ts";
-import type { AssistantMessage, Attachment, ContentPart, InlineAttachment, ToolCall } from "../../session/message.ts";
+import type {
+  AssistantMessage,
+  Attachment,
+  ContentPart,
+  InlineAttachment,
+  Message,
+  ToolCall,
+} from "../../session/message.ts";
 
 /** An image or a file of a message, with its data. */
 export type DataPart = InlineAttachment;
@@ -39,4 +46,15 @@ export function replyContent(parts: readonly ContentPart[], toolCalls: readonly 
 export function callsAre(message: AssistantMessage, ids: readonly string[]): boolean {
   const calls = message.toolCalls ?? [];
   return calls.length === ids.length && calls.every((call, index) => call.id === ids[index]);
+}
+
+/** How many system messages a request begins with. */
+export function leadingSystem(messages: readonly Message[]): number {
+  const first = messages.findIndex(({ role }) => role !== "system");
+  return first < 0 ? messages.length : first;
+}
+
+/** The text of a system message for a provider that takes them at the beginning only: a user message that says where it is from. */
+export function applicationText(text: string): string {
+  return text.trim() === "" ? "" : `Message from the application, not from the user:\n\n${text}`;
 }

@@ -132,9 +132,17 @@ function makeTool(client: McpClient, listed: unknown, options: McpToolsOptions):
     execute: (args: unknown, context: ToolContext) => callTool(client, name, args, context.signal, options),
     // Only your `trust` makes a call repeatable, not the server's own annotation.
     idempotent: effects === "reads",
+    server: serverName(client, options),
     ...(effects === undefined ? { untrusted: true } : { effects }),
     timeoutMs,
   });
+}
+
+/** What the order of tools goes by: the prefix that the caller chose, else how the server calls itself. */
+function serverName(client: McpClient, { prefix = "" }: McpToolsOptions): string {
+  const { getServerVersion } = client as { getServerVersion?: () => { readonly name?: unknown } | undefined };
+  const name = prefix === "" ? getServerVersion?.call(client)?.name : prefix;
+  return typeof name === "string" ? name : "";
 }
 
 function checkTrust(trust: unknown): void {
