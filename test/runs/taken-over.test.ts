@@ -1,0 +1,98 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import { createAgent } from "../../src/agent/agent.ts";
+import { defineTool } from "../../src/agent/tools/define-tool.ts";
+import { SessionManager } from "../../src/lifecycle/session-manager.ts";
+import { anthropic } from "../../src/models/anthropic/index.ts";
+import { openai } from "../../src/models/openai/index.ts";
+import { openSqliteStore } from "../../src/stores/sqlite/index.ts";
+import { start } from "../faults/program-support.ts";
+import { wireFixture } from "../model-server.ts";
+
+type Api = "chat" | "responses" | "messages";
+
+const RESPONSE = JSON.parse(wireFixture("openai", "responses-text.json").toString("utf8"));
+const ANSWERS: Readonly<Record<Api, readonly (string | Buffer)[]>> = {
+  chat: [wireFixture("openai", "chat-tools.sse.txt"), wireFixture("openai", "chat-text.sse.txt")],
+  responses: [
+    wireFixture("openai", "responses-tools.sse.txt"),
+    `data: ${JSON.stringify({ type: "response.completed", response: RESPONSE })}\n\n`,
+  ],
+  messages: [wireFixture("anthropic", "tools.sse.txt"), wireFixture("anthropic", "text.sse.txt")],
+};
+
+/** A server that records the bytes of requests, and first answers with calls, then with a text. */
+async function modelServer(api: Api): Promise<{ readonly url: string; readonly bodies: string[] }> {
+  const bodies: string[] = [];
+  const server = createServer(async (request, response) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk as Buffer);
+    bodies.push(Buffer.concat(chunks).toString("utf8"));
+    response.writeHead(200, { "content-type": "text/event-stream" });
+    response.end(ANSWERS[api][Math.min(bodies.length, 2) - 1]);
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  onTestFinished(async () => {
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  });
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, bodies };
+}
+
+/** The second version: other instructions, other descriptions and parameters of tools, another order, and one tool more. */
+function secondVersion(api: Api, baseURL: string) {
+  const tools = ["look_up", "send_card", "list_orders", "get_weather", "find_order"].map((name) =>
+    defineTool({
+      name,
+      description: `Now does ${name}.`,
+      parameters: { type: "object", additionalProperties: true },
+      idempotent: true,
+      execute: () => `${name} done`,
+    }),
+  );
+  const model =
+    api === "messages"
+      ? anthropic("claude-haiku-4-5", { apiKey: "k", baseURL })
+      : openai("gpt-x", { apiKey: "k", baseURL, api });
+  return createAgent({ name: "clerk", prompt: "Second version.", model, tools, builtInTools: false });
+}
+
+/** A request as the provider's cache reads it: tools, instructions, messages, without the marks that say what to cache. */
+function cachedParts(body: string): { readonly before: string; readonly messages: string } {
+  const parsed = JSON.parse(body.replaceAll(',"cache_control":{"type":"ephemeral"}', ""));
+  return {
+    before: JSON.stringify([parsed.tools, parsed.system ?? null]),
+    messages: JSON.stringify(parsed.messages ?? parsed.input),
+  };
+}
+
+test.each<Api>(["chat", "responses", "messages"])(
+  "a run that a process with another version of the agent takes over sends %s bodies that begin byte for byte as before",
+  async (api) => {
+    const directory = await mkdtemp(join(tmpdir(), "skein-taken-over-"));
+    onTestFinished(() => rm(directory, { recursive: true, force: true }));
+    const path = join(directory, "skein.db");
+    const { url, bodies } = await modelServer(api);
+    const first = start("run-first-version.mjs", [path, api, url]);
+    while (first.lines().length === 0 && first.child.exitCode === null) await first.more();
+    first.child.kill("SIGKILL");
+    await first.ended;
+
+    await using store = await openSqliteStore({ path });
+    const [head] = (await store.list({ limit: 1 })).items;
+    const manager = new SessionManager({ store });
+    const clerk = secondVersion(api, url);
+    const recovered = await manager.recover(head?.header.id ?? "", { clerk });
+    await recovered?.run;
+    expect(bodies).toHaveLength(2);
+    const [before, after] = bodies.map(cachedParts) as [ReturnType<typeof cachedParts>, ReturnType<typeof cachedParts>];
+    expect(before.before).toContain("get_weather");
+    expect(after.before).toBe(before.before);
+    expect(after.messages.slice(0, before.messages.length - 1)).toBe(before.messages.slice(0, -1));
+    expect(after.messages.length).toBeGreaterThan(before.messages.length);
+  },
+);
