@@ -4,14 +4,14 @@ import { versionOfPackage } from "./package-files.ts";
 // `--version`, and `skein` alone, do not load the rest of the program, which takes much longer than starting Node.
 const args = process.argv.slice(2);
 if (args.length === 1 && args[0] === "--version") console.log(versionOfPackage());
-else if (args.length === 0 && process.stdout.isTTY === true) await showOverview();
+else if (args.every((given) => given === "--no-color") && process.stdout.isTTY === true) await showOverview();
 else await import("./main.ts");
 
 async function showOverview(): Promise<void> {
   const { stdout, stderr } = process;
   try {
     const { printOverview } = await import("./overview.ts");
-    await printOverview({ out: (text) => void stdout.write(text), colours: stdout.hasColors() });
+    await printOverview({ out: (text) => void stdout.write(text), colours: stdout.hasColors() && args.length === 0 });
   } catch (error) {
     stderr.write(`${(error as Error).message}\n`);
     process.exitCode = 1;

@@ -60,15 +60,19 @@ test("shows it on a terminal only: in a pipe and with --json, skein prints its h
   if (spawnSync(terminalProgram, ["--version"]).error !== undefined)
     skipBecause(context, "the program script of util-linux is not installed");
   const { environment } = await foreignHome();
-  const env = { ...process.env, ...environment, TERM: "dumb" };
+  const { NO_COLOR: _none, FORCE_COLOR: _forced, CI: _service, ...inherited } = process.env;
+  const env = { ...inherited, ...environment, TERM: "xterm-256color" };
   const onTerminal = (more: string) =>
     run(terminalProgram, ["-qec", `'${process.execPath}' '${builtProgram()}' ${more}`, "/dev/null"], { env });
-  const [terminal, json, pipe] = await Promise.all([
+  const [terminal, plain, json, pipe] = await Promise.all([
     onTerminal(""),
+    onTerminal("--no-color"),
     onTerminal("--json"),
     run(process.execPath, [builtProgram()], { env }),
   ]);
-  expect(terminal.stdout).toMatch(/^Sessions here +0 in ~\/skein\r\n[\s\S]*Codex 1 · opencode · pi 2/);
+  expect(terminal.stdout).toMatch(/Sessions here +\S*0 in ~\/skein\r\n[\s\S]*Codex 1 · opencode · pi 2/);
+  expect(terminal.stdout).toContain("\u001b[1mBegin");
+  expect(plain.stdout).toMatch(/^Sessions here[^\u001b]+Begin[^\u001b]+$/);
   expect(json.stdout).toMatch(/^Usage: skein <command>/);
   expect(pipe.stdout).toMatch(/^Usage: skein <command>/);
 });

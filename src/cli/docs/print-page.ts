@@ -16,7 +16,7 @@ export function printMarkdown(terminal: Terminal, text: string): void {
   for (const [index, block] of blocksOf(text).entries()) {
     if (index > 0 && block.kind !== "item") terminal.line();
     if (block.kind === "table") printTable(terminal, block.rows);
-    else if (block.kind === "code") for (const line of block.lines) terminal.line(`    ${line}`);
+    else if (block.kind === "code") printCode(terminal, block.lines);
     else if (block.kind === "heading")
       terminal.line(terminal.bold(plainText(block.lines.join(" ").replace(/^#+ /, ""))));
     else {
@@ -26,6 +26,13 @@ export function printMarkdown(terminal: Terminal, text: string): void {
       for (const line of [first, ...rest.map((each) => indent + each)]) terminal.line(line);
     }
   }
+}
+
+/** The lines between the fences, after the title of the block. */
+function printCode(terminal: Terminal, [fence = "", ...lines]: readonly string[]): void {
+  const title = / title="([^"]+)"/.exec(fence)?.[1];
+  if (title !== undefined) terminal.line(`    ${terminal.dim(title)}`);
+  for (const line of lines.slice(0, -1)) terminal.line(`    ${line}`);
 }
 
 function printTable(terminal: Terminal, [head = [], ...rows]: readonly (readonly string[])[]): void {

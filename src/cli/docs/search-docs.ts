@@ -32,7 +32,9 @@ export interface IndexedSection {
 
 /** Counts the words of all sections, for `searchDocs`. */
 export function indexDocs(pages: readonly DocPage[]): readonly IndexedSection[] {
-  return pages.flatMap((page) => page.sections.map((section) => ({ page, section, ...countWords(page, section) })));
+  // A table of contents has the words of all pages, and answers nothing.
+  const answering = pages.filter(({ name }) => !/(?:^|\/)README$/.test(name));
+  return answering.flatMap((page) => page.sections.map((section) => ({ page, section, ...countWords(page, section) })));
 }
 
 /**
