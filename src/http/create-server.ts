@@ -24,6 +24,8 @@ export interface ServerLimits {
   readonly contentPartsMax?: number;
   /** The most bytes of a file to import (default 16 MiB). */
   readonly importBytesMax?: number;
+  /** The most bytes of an uploaded image or file (default 100 MiB); the store has a limit of its own, `blobBytesMax`. */
+  readonly uploadBytesMax?: number;
   /** The most entries of a file to import (default 10,000): a store creates a session in one atomic write. */
   readonly importEntriesMax?: number;
   /**

@@ -6,6 +6,14 @@ export type RoutesHandler = (
   path?: string,
 ) => (request: Request) => Promise<Response>;
 
+/** The path at which an application has mounted the routes that a request is for. */
+const mounts = new WeakMap<Request, string>();
+
+/** The path at which the routes of a request are mounted; null for a request that came without a handler. */
+export function mountedAt(request: Request): string | null {
+  return mounts.get(request) ?? null;
+}
+
 /** Creates a handler for the routes below a path of the server. It answers 404 outside of its own path. */
 export function handlerOf(routes: string): RoutesHandler {
   return (server, path = routes) =>
@@ -14,6 +22,8 @@ export function handlerOf(routes: string): RoutesHandler {
       const at = url.pathname;
       if (at !== path && !at.startsWith(`${path}/`)) return new Response(null, { status: 404 });
       url.pathname = routes + at.slice(path.length);
-      return server.fetch(new Request(url, request));
+      const rewritten = new Request(url, request);
+      mounts.set(rewritten, path);
+      return server.fetch(rewritten);
     };
 }

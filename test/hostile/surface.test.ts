@@ -110,13 +110,16 @@ for (const operation of operations) {
   }
 
   if (type !== null) {
-    test(`${operationId} with a body that nests too deep is refused`, async () => {
-      const deep = `${"[".repeat(20_000)}${"]".repeat(20_000)}`;
-      const answer = await refusal(operation, () =>
-        server.call(method, own, deep, { ...ann, headers: { "content-type": type } }),
-      );
-      expect(answer.status).toBe(400);
-    });
+    // Bytes of any kind have no depth.
+    if (type !== "application/octet-stream") {
+      test(`${operationId} with a body that nests too deep is refused`, async () => {
+        const deep = `${"[".repeat(20_000)}${"]".repeat(20_000)}`;
+        const answer = await refusal(operation, () =>
+          server.call(method, own, deep, { ...ann, headers: { "content-type": type } }),
+        );
+        expect(answer.status).toBe(400);
+      });
+    }
 
     test(`${operationId} with a body that is too long is refused before it comes`, async () => {
       const head = `${method} ${own} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAuthorization: Bearer ${ann.token}\r\n`;

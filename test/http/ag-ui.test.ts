@@ -262,7 +262,7 @@ test("an invalid request is refused with one sentence, and changes nothing", asy
   expect(await ask(says(5))).toBe("A message is a text or a list of parts.");
   expect(await ask(says("Hi.", 5))).toContain("1 to 400 characters");
   const source = { type: "url", value: "https://x/y", mimeType: "image/png" };
-  expect(await ask(says([{ type: "image", source }]))).toContain("comes with its data");
+  expect(await ask(says([{ type: "image", source }]))).toContain("data URL");
   expect(await ask({ ...says("Hi."), state: [1] })).toBe("The state of a session is an object.");
   expect(await ask(answers({ interruptId: "q", status: "resolved" }))).toContain("{ approved: true }");
   const changed = { approved: true, editedArgs: { euros: 500 } };

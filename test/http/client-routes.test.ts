@@ -57,6 +57,12 @@ test("reads the caller, the catalogue and the analytics", async () => {
   expect(await client.sessions.analytics(header.id)).toMatchObject({ totalTurns: 1 });
 });
 
+test("uploads and downloads an image", async () => {
+  const { header } = await client.sessions.create();
+  const ref = await client.sessions.uploadBlob(header.id, new Uint8Array([1, 2, 3]));
+  expect(await client.sessions.blob(header.id, ref)).toEqual(new Uint8Array([1, 2, 3]));
+});
+
 test("lists, changes, closes and undeletes sessions", async () => {
   const made = await client.sessions.create({ name: "One", metadata: { colour: "red" } });
   const { id } = made.header;

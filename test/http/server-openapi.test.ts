@@ -122,6 +122,12 @@ test("the document has exactly the routes of the server's specification", () => 
       ...session("PUT", "/labels/:"),
       ...["POST /api/chat", "GET /api/chat/:", "GET /api/chat/:/stream"],
       ...["POST /api/chat/:/select", "POST /api/chat/:/stop"],
+      ...[
+        "POST /api/sessions/:/blobs",
+        "GET /api/sessions/:/blobs/:",
+        "GET /api/chat/:/blobs/:",
+        "GET /agui/:/blobs/:",
+      ],
       "POST /agui/:",
       "POST /mcp",
       ...["GET /api/programs", "POST /api/programs/import"],

@@ -14,5 +14,5 @@ export {
   SessionsClient,
   type WatchRequest,
 } from "./sessions-client.ts";
-export type { CallOptions, Fetch } from "./transport.ts";
+export type { CallOptions, Fetch, UploadOptions, UploadProgress } from "./transport.ts";
 export { type EraseRequest, UsersClient } from "./users-client.ts";

@@ -2,10 +2,11 @@ import type { CacheReport } from "../../session/context/cache-report.ts";
 import type { Entry, EntryOf } from "../../session/log/entry.ts";
 import type { SessionState } from "../../session/state/state.ts";
 import type { EditPreview } from "../../session/context/edits.ts";
+import type { BlobRef } from "../../session/blob.ts";
 import type { CompareRequest, ComparisonView, ReadTree, TreeView } from "../tree-wire.ts";
 import type * as wire from "../wire.ts";
 import { type EventStream, followEvents, type FollowOptions } from "./event-stream.ts";
-import { type Ask, type CallOptions, pathOf, type Transport, allPages } from "./transport.ts";
+import { type Ask, type CallOptions, pathOf, type Transport, type UploadOptions, allPages } from "./transport.ts";
 
 /** Selects a page of a path: the last `limit` entries, or those directly before or after an entry. */
 export interface ReadPath {
@@ -54,6 +55,21 @@ export class SessionsClient {
   async importFile(jsonl: string | Uint8Array | Blob, options: CallOptions = {}): Promise<wire.ImportedView> {
     const body = { type: "application/x-ndjson", content: jsonl };
     return this.#transport.json({ method: "POST", path: "/api/import", body, ...options });
+  }
+
+  /**
+   * Stores the bytes of an image or a file; a message of the session then refers to them with `{ type, mediaType, ...ref }`.
+   * Large files are uploaded in this way, as a request with data has at most 16 MiB.
+   */
+  async uploadBlob(id: string, bytes: Uint8Array | Blob, options: UploadOptions = {}): Promise<BlobRef> {
+    return this.#transport.upload(pathOf`/api/sessions/${id}/blobs`, bytes, options);
+  }
+
+  /** The bytes of an image or a file of a session, by its part of a message or the name of its blob, `sha256:…`. */
+  async blob(id: string, part: string | BlobRef, options: CallOptions = {}): Promise<Uint8Array> {
+    const name = typeof part === "string" ? part : part.blob;
+    const path = pathOf`/api/sessions/${id}/blobs/${name.replace(/^sha256:/, "")}`;
+    return new Uint8Array(await (await this.#transport.send({ path, ...options })).arrayBuffer());
   }
 
   async get(id: string, options: CallOptions = {}): Promise<wire.SessionView> {

@@ -11,6 +11,32 @@ export interface CallOptions {
   readonly signal?: AbortSignal;
 }
 
+/** The part of a browser's `XMLHttpRequest` that an upload uses. */
+interface BrowserRequest {
+  readonly status: number;
+  readonly responseText: string;
+  readonly upload: { onprogress: ((event: { readonly loaded: number; readonly total: number }) => void) | null };
+  onload: (() => void) | null;
+  onerror: (() => void) | null;
+  open(method: string, url: string): void;
+  setRequestHeader(name: string, value: string): void;
+  getResponseHeader(name: string): string | null;
+  send(body: unknown): void;
+  abort(): void;
+}
+
+/** How many bytes of an upload were sent. */
+export interface UploadProgress {
+  readonly sent: number;
+  readonly total: number;
+}
+
+/** Options of an upload. */
+export interface UploadOptions extends CallOptions {
+  /** Called as bytes are sent; outside of browsers, once at the end. */
+  readonly onProgress?: (progress: UploadProgress) => void;
+}
+
 /** The server's address and token, and the `fetch` to use. */
 export interface TransportInit {
   readonly url: string | URL;
@@ -56,6 +82,51 @@ export class Transport {
       const message = `The answer of ${this.#url} is not valid JSON; check that a Skein server runs there.`;
       throw new ClientError("UNEXPECTED_ANSWER", message, { status, cause });
     }
+  }
+
+  /** Sends bytes of any length, and reports how many were sent. */
+  async upload<T>(path: string, bytes: Uint8Array | Blob, { onProgress, signal }: UploadOptions): Promise<T> {
+    const type = "application/octet-stream";
+    const { XMLHttpRequest: request } = globalThis as { XMLHttpRequest?: new () => BrowserRequest };
+    if (onProgress !== undefined && request !== undefined) {
+      return this.#uploadInBrowser(new request(), path, bytes, { onProgress, ...(signal && { signal }) });
+    }
+    const ask = { method: "POST", path, body: { type, content: bytes }, ...(signal && { signal }) } as const;
+    const answered = await this.json<T>(ask);
+    const total = bytes instanceof Uint8Array ? bytes.byteLength : bytes.size;
+    onProgress?.({ sent: total, total });
+    return answered;
+  }
+
+  /** `fetch` reports no progress of an upload in browsers; `XMLHttpRequest` does. */
+  #uploadInBrowser<T>(
+    request: BrowserRequest,
+    path: string,
+    bytes: Uint8Array | Blob,
+    { onProgress, signal }: UploadOptions,
+  ): Promise<T> {
+    return new Promise((resolve, reject) => {
+      request.open("POST", `${this.#url}${path}`);
+      request.setRequestHeader("content-type", "application/octet-stream");
+      if (this.#token !== undefined) request.setRequestHeader("authorization", `Bearer ${checkToken(this.#token)}`);
+      request.upload.onprogress = ({ loaded, total }) => onProgress?.({ sent: loaded, total });
+      request.onerror = () => {
+        const message = `The server at ${this.#url} cannot be reached; check the address, and that it runs.`;
+        reject(new ClientError("CONNECTION_FAILED", message));
+      };
+      request.onload = () => {
+        const { status, responseText } = request;
+        const headers = { "content-type": request.getResponseHeader("content-type") ?? "" };
+        const response = new Response(responseText, { status, headers });
+        if (response.ok) response.json().then((answered) => resolve(answered as T), reject);
+        else errorOf(response).then(reject, reject);
+      };
+      signal?.addEventListener("abort", () => {
+        request.abort();
+        reject(signal.reason);
+      });
+      request.send(bytes);
+    });
   }
 
   /** Sends a request whose answer has no body. */

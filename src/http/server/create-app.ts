@@ -4,6 +4,7 @@ import { mountAbout } from "./routes/about-routes.ts";
 import { mountAnalytics } from "./routes/analytics-routes.ts";
 import { AnswerBudget } from "./answer-budget.ts";
 import { BodyBudget } from "./body-budget.ts";
+import { mountBlobs } from "./routes/blob-routes.ts";
 import { mountBranches } from "./routes/branches-routes.ts";
 import type { CheckedLimits } from "./gate/check-server-limits.ts";
 import { mountCheckpoints } from "./routes/checkpoints-routes.ts";
@@ -79,6 +80,7 @@ const MOUNTS: readonly ((app: ServerApp, services: ServerServices) => void)[] = 
   mountContext,
   mountEdits,
   mountCache,
+  mountBlobs,
   mountBranches,
   mountCheckpoints,
   mountAnalytics,

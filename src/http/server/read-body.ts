@@ -75,6 +75,31 @@ export async function* streamBody(
   }
 }
 
+/** The bytes of a body as they arrive, for a reader that keeps none of them in memory. */
+export async function* streamRaw(request: Request, bytesMax: number): AsyncIterable<Uint8Array> {
+  if (request.body === null) return;
+  const announced = Number(request.headers.get("content-length") ?? 0);
+  const reader = (request.body as ReadableStream<Uint8Array>).getReader();
+  let isWhole = false;
+  let bytes = 0;
+  try {
+    if (announced > bytesMax) throw tooLarge(bytesMax);
+    for (;;) {
+      const { done, value } = await reader.read().catch(() => {
+        throw new HttpError("INVALID_REQUEST", "The body ended before it was complete.");
+      });
+      isWhole = done;
+      if (done) return;
+      bytes += value.byteLength;
+      if (bytes > bytesMax) throw tooLarge(bytesMax);
+      yield value;
+    }
+  } finally {
+    if (!isWhole && announced <= DISCARDED_BYTES_MAX) await discard(reader);
+    reader.releaseLock();
+  }
+}
+
 /** Reads and discards the rest of a refused body: closing a connection with unread bytes can lose the answer. */
 async function discard(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<void> {
   const rest = async (): Promise<void> => {

@@ -11,7 +11,7 @@ import type { BodyBudget, BodyMeter } from "./body-budget.ts";
 import type { CheckedLimits } from "./gate/check-server-limits.ts";
 import type { HeavyRequest, HeavyWork } from "./heavy-work.ts";
 import { HttpError, type RequestProblem } from "./http-error.ts";
-import { type BodyReading, readJson, streamBody } from "./read-body.ts";
+import { type BodyReading, readJson, streamBody, streamRaw } from "./read-body.ts";
 import type { UserStorage } from "../../workers/user-storage.ts";
 import { checkBounded, refuse } from "./schema.ts";
 import type { Caller } from "./server-services.ts";
@@ -51,6 +51,8 @@ export interface Route<Query = unknown, Body = unknown> {
   readonly body?: z.ZodType<Body>;
   /** The content type of a body that is not JSON; the handler then reads it with `call.bytes`. */
   readonly bodyType?: string;
+  /** Whether such a body is passed on as it arrives, and never held in memory as a whole; the handler limits its size. */
+  readonly streamed?: boolean;
   /** Whether the body may contain pictures, and so be as large as `contentBytesMax`. */
   readonly content?: boolean;
   /** The answers by status; problems need not be listed, except for those of `problems`. */
@@ -128,6 +130,13 @@ export function route<Query, Body>(app: ServerApp, added: Route<Query, Body>): v
       }
       if (added.body === undefined && added.bodyType === undefined) {
         return added.handle({ ...call, body: undefined as Body, bytes: noBytes });
+      }
+      if (added.streamed === true) {
+        return added.handle({
+          ...call,
+          body: undefined as Body,
+          bytes: () => streamRaw(request, app.limits.uploadBytesMax),
+        });
       }
       // The body is read last, when the caller is known, and counts until the request is answered.
       using meter = app.budget.open(caller.userId);

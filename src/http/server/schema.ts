@@ -128,6 +128,13 @@ const contentPart = named<ContentPart>(
   z.union([
     z.strictObject({ type: z.literal("text"), text }),
     z.strictObject({ type: z.enum(["image", "file"]), mediaType: text, data: text, name: text.optional() }),
+    z.strictObject({
+      type: z.enum(["image", "file"]),
+      mediaType: text,
+      blob: z.string().regex(/^sha256:[0-9a-f]{64}$/),
+      bytes: z.int().min(0),
+      name: text.optional(),
+    }),
     z.strictObject({ type: z.literal("thinking"), text, signature: text.optional() }),
   ]),
 );

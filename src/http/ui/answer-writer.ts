@@ -3,7 +3,7 @@ import type { RunEvent } from "../../agent/run-event.ts";
 import type { Approval } from "../../session/log/run-event.ts";
 import type { TextPiece } from "../../agent/deduped-text.ts";
 import type { UIMessageChunk } from "./ai-sdk.ts";
-import { callParts, uiPartsOf, type UICallPart } from "./ui-parts.ts";
+import { type BlobUrl, callParts, uiPartsOf, type UICallPart } from "./ui-parts.ts";
 
 const CHUNK_NAME = { text: "text", thinking: "reasoning" } as const;
 
@@ -14,6 +14,7 @@ export class AnswerWriter {
   readonly #reducer: AnswerReducer;
   /** Answered questions whose events were not read yet: the reader has all events before them. */
   readonly #known: Set<string>;
+  readonly #files: { readonly blobUrl?: BlobUrl };
   #parts = 0;
   #open: { readonly kind: TextPiece["kind"]; readonly id: string } | null = null;
   #inStep = false;
@@ -23,7 +24,8 @@ export class AnswerWriter {
   ended = false;
 
   /** Leaves out the events up to the last of the questions `after`: a reader that has answered them has these events. */
-  constructor(messageId: string, after: readonly string[] = []) {
+  constructor(messageId: string, after: readonly string[] = [], blobUrl?: BlobUrl) {
+    this.#files = blobUrl === undefined ? {} : { blobUrl };
     this.#chunks = [{ type: "start", messageId }];
     this.#reducer = new AnswerReducer({ answered: after });
     this.#known = new Set(after);
@@ -54,7 +56,7 @@ export class AnswerWriter {
         break;
       case "answer-finished":
         this.#close();
-        for (const part of uiPartsOf(change.message.content)) {
+        for (const part of uiPartsOf(change.message.content, this.#files)) {
           if (part.type === "file") this.#chunks.push({ type: "file", url: part.url, mediaType: part.mediaType });
         }
         break;

@@ -2,7 +2,7 @@ import { callStateOf } from "../../agent/answer-reducer.ts";
 import { checkObjects, checkOptionsOf, type KeysOf } from "../../session/check-arguments.ts";
 import { messageIdOf, type ShownTurn } from "../shown-turn.ts";
 import type { UIMessage } from "./ai-sdk.ts";
-import { callParts, uiPartsOf } from "./ui-parts.ts";
+import { type BlobUrl, callParts, uiPartsOf } from "./ui-parts.ts";
 
 /** Options for converting a session's turns. */
 export interface UIMessagesOptions {
@@ -10,6 +10,8 @@ export interface UIMessagesOptions {
   readonly questions?: readonly { readonly question: string; readonly callId: string }[];
   /** The siblings of messages, as `siblingMessages` returns them; each message then has a `UIMessageMetadata`. */
   readonly siblings?: ReadonlyMap<string, readonly string[]>;
+  /** The URL of an image or a file whose bytes are stored beside the log (default: the name of its blob, `sha256:…`). */
+  readonly blobUrl?: BlobUrl;
 }
 
 /** The metadata of a message of a chat. */
@@ -28,8 +30,13 @@ export interface UIMessageMetadata {
  */
 export function toUIMessages(turns: readonly ShownTurn[], options: UIMessagesOptions = {}): UIMessage[] {
   checkObjects(turns, "toUIMessages", "a list of turns");
-  checkOptionsOf(options, { questions: true, siblings: true } satisfies KeysOf<UIMessagesOptions>, "toUIMessages");
-  const { questions = [], siblings } = options;
+  checkOptionsOf(
+    options,
+    { questions: true, siblings: true, blobUrl: true } satisfies KeysOf<UIMessagesOptions>,
+    "toUIMessages",
+  );
+  const { questions = [], siblings, blobUrl } = options;
+  const files = blobUrl === undefined ? {} : { blobUrl };
   const about = ({ turnId }: ShownTurn): { metadata?: UIMessageMetadata } => {
     if (siblings === undefined) return {};
     return { metadata: { skein: { entryId: turnId, siblings: siblings.get(turnId) ?? [turnId] } } };
@@ -52,7 +59,7 @@ export function toUIMessages(turns: readonly ShownTurn[], options: UIMessagesOpt
       }
       const { parts } = answer;
       const { toolCalls = [] } = turn;
-      parts.push({ type: "step-start" }, ...uiPartsOf(turn.content, { state: "done" }));
+      parts.push({ type: "step-start" }, ...uiPartsOf(turn.content, { state: "done", ...files }));
       // Results may follow a user message that was sent during a run.
       endStep = () => {
         const calls = toolCalls.map((call) => ({
@@ -63,7 +70,7 @@ export function toUIMessages(turns: readonly ShownTurn[], options: UIMessagesOpt
       };
     } else {
       const id = messageIdOf(turn.turnId);
-      messages.push({ id, role: turn.role, parts: uiPartsOf(turn.content), ...about(turn) });
+      messages.push({ id, role: turn.role, parts: uiPartsOf(turn.content, files), ...about(turn) });
       answer = null;
       answersId = turn.role === "user" ? answerMessageIdOf(id) : null;
     }

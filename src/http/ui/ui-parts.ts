@@ -5,13 +5,19 @@ import type { JSONValue, UIMessage } from "./ai-sdk.ts";
 /** A part of a message of the AI SDK. */
 export type UIPart = UIMessage["parts"][number];
 
+/** Returns the URL under which a front end can load the bytes of an image or a file. */
+export type BlobUrl = (blob: string, mediaType: string) => string;
+
 /** A message part that shows a call. */
 export type UICallPart = Extract<UIPart, { type: `tool-${string}` }>;
 
 /** The parts of a content, in their final or streaming state; empty content has none. */
-export function uiPartsOf(content: Content | null, state: { readonly state?: "done" } = {}): UIPart[] {
+export function uiPartsOf(
+  content: Content | null,
+  { blobUrl = (blob) => blob, ...state }: { readonly state?: "done"; readonly blobUrl?: BlobUrl } = {},
+): UIPart[] {
   return partsOf(content).flatMap((part): UIPart[] => {
-    if (!("text" in part)) return [fileOf(part)];
+    if (!("text" in part)) return [fileOf(part, blobUrl)];
     if (part.text === "") return [];
     return [{ type: part.type === "text" ? "text" : "reasoning", text: part.text, ...state }];
   });
@@ -49,9 +55,9 @@ function outcomeOf({ content, isError }: NonNullable<CallState["result"]>, id: s
   return { state: "output-denied", approval: { id, approved: false, reason } } as const;
 }
 
-function fileOf(part: Attachment): UIPart {
+function fileOf(part: Attachment, blobUrl: BlobUrl): UIPart {
   const { mediaType, name } = part;
-  const url = "blob" in part ? part.blob : `data:${mediaType};base64,${part.data}`;
+  const url = "blob" in part ? blobUrl(part.blob, mediaType) : `data:${mediaType};base64,${part.data}`;
   const file = { type: "file", mediaType, url } as const;
   return name === undefined ? file : { ...file, filename: name };
 }

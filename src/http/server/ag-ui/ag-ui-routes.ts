@@ -13,6 +13,7 @@ import { readSoFar } from "../runs/so-far.ts";
 import { answerQuestions } from "../runs/speak-to-run.ts";
 import { named, refuse } from "../schema.ts";
 import type { ServerServices } from "../server-services.ts";
+import { withBlobSizes } from "../routes/blob-routes.ts";
 import { openTree, visibleHead, visibleOrNewHead } from "../routes/session-access.ts";
 import { AgUiWriter, type AskedStream } from "./ag-ui-writer.ts";
 import { answersOf, checkVersion, type RunInput, runInput, wordsOf } from "./run-input.ts";
@@ -75,11 +76,14 @@ async function askedBy(
   // A request that changes variables is refused while a run is open, so it has no effect.
   if (isNew && openRuns.length === 0) {
     const drafts: EntryDraft[] = Object.keys(set).length > 0 ? [{ type: "variables", set, unset: [] }] : [];
-    for (const { id, content } of words.slice(0, -1))
+    for (const { id, content: given } of words.slice(0, -1)) {
+      const content = await withBlobSizes(services.store, sessionId, given);
       drafts.push({ type: "message", id, message: { role: "user", content } });
+    }
     if (drafts.length > 0) await (await openTree(services, sessionId, caller)).appendAll(drafts);
   }
-  const request = { agent: param("agent"), input: last.content, runId: last.id };
+  const input = await withBlobSizes(services.store, sessionId, last.content);
+  const request = { agent: param("agent"), input, runId: last.id };
   const runId = await requestRun(services, backlog, { sessionId, request, caller });
   if (!isNew) return { runId, said };
   const turns = words.map(

@@ -4,8 +4,11 @@ import type { RunEvent } from "../../../agent/run-event.ts";
 import type { Approval } from "../../../session/log/run-event.ts";
 import type { TextPiece } from "../../../agent/deduped-text.ts";
 import { type JsonObject, sameJson } from "../../../internal/json.ts";
+import { mountedAt } from "../../handler-of.ts";
 import { messageIdOfRun } from "../../shown-turn.ts";
+import type { BlobUrl } from "../../ui/ui-parts.ts";
 import type { RouteCall } from "../route.ts";
+import { blobPath } from "../routes/blob-routes.ts";
 import type { FedEvent, RunWriter, WriterFeed } from "../runs/run-feed.ts";
 import { readSoFar, type SoFar } from "../runs/so-far.ts";
 import type { ServerServices } from "../server-services.ts";
@@ -37,6 +40,7 @@ export class AgUiWriter implements RunWriter {
   readonly #call: RouteCall<unknown, RunInput>;
   /** The id of the message that requested the run. */
   readonly #asked: string;
+  readonly #blobUrl: BlobUrl;
   readonly #reducer: AnswerReducer;
   #sure: AgUiEvent[];
   #held: AgUiEvent[] = [];
@@ -59,6 +63,8 @@ export class AgUiWriter implements RunWriter {
     this.#services = services;
     this.#call = call;
     this.#asked = messageIdOfRun(runId ?? "");
+    const base = mountedAt(call.request) ?? "/agui";
+    this.#blobUrl = (blob, mediaType) => blobPath(base, call.body.threadId, blob, mediaType);
     this.#reducer = new AnswerReducer({ answered, canDiscard: true });
     this.#variables = said.variables;
     this.#sure = [
@@ -97,7 +103,7 @@ export class AgUiWriter implements RunWriter {
   /** Sends a snapshot of all messages, which replaces those that the reader has. */
   #restate({ turns, version }: SoFar): void {
     this.#known = version - 1;
-    this.#sure.push({ type: "MESSAGES_SNAPSHOT", messages: toAgUiMessages(turns) });
+    this.#sure.push({ type: "MESSAGES_SNAPSHOT", messages: toAgUiMessages(turns, this.#blobUrl) });
   }
 
   async #writeState(): Promise<void> {
@@ -151,7 +157,7 @@ export class AgUiWriter implements RunWriter {
         const { id: toolCallId, result, inner } = change.call;
         if (result === undefined || inner === true) return [];
         const messageId = `${this.#id}/${toolCallId}`;
-        return [{ type: "TOOL_CALL_RESULT", messageId, toolCallId, content: sent(result.content) }];
+        return [{ type: "TOOL_CALL_RESULT", messageId, toolCallId, content: sent(result.content, this.#blobUrl) }];
       }
       default:
         return [];

@@ -4,6 +4,7 @@ import type { Content, ContentPart } from "../../../session/message.ts";
 import { inputIdOf } from "../../../session/log/open-runs.ts";
 import { messageIdOf, type ShownTurn } from "../../shown-turn.ts";
 import type { QuestionAnswer } from "../runs/speak-to-run.ts";
+import { fileSource } from "../routes/blob-routes.ts";
 import { id, json, jsonObject, list, named, refuse } from "../schema.ts";
 import { PROTOCOL_VERSION } from "./ag-ui-core.ts";
 
@@ -97,9 +98,14 @@ function partOf(part: JsonObject | null, at: string): ContentPart {
   const { type, text, source, metadata } = part ?? {};
   if (type === "text" && typeof text === "string") return { type, text };
   const { type: from, value: data, mimeType: mediaType } = (source ?? {}) as JsonObject;
-  if (from !== "data" || typeof data !== "string" || typeof mediaType !== "string") {
-    return refuse(at, "A part is a text, or a picture or document that comes with its data.");
+  if (typeof data !== "string" || typeof mediaType !== "string" || (from !== "data" && from !== "url")) {
+    return refuse(at, "A part is a text, or a picture or document that comes with its data or its URL.");
   }
   const { filename: name } = (metadata ?? {}) as JsonObject;
-  return { type: type === "image" ? "image" : "file", mediaType, data, ...(typeof name === "string" && { name }) };
+  return {
+    type: type === "image" ? "image" : "file",
+    mediaType,
+    ...(from === "data" ? { data } : fileSource(data, at)),
+    ...(typeof name === "string" && { name }),
+  };
 }

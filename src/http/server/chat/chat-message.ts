@@ -1,6 +1,7 @@
 import type { Content, ContentPart } from "../../../session/message.ts";
 import type { ChatRequest } from "../../chat-wire.ts";
 import type { QuestionAnswer } from "../runs/speak-to-run.ts";
+import { fileSource } from "../routes/blob-routes.ts";
 import { refuse } from "../schema.ts";
 
 /** The new part of a request: a user's message, or answers to questions about calls. */
@@ -50,8 +51,7 @@ function partOf(part: Fields, at: string): ContentPart {
   if (type !== "file" || typeof mediaType !== "string" || typeof url !== "string") {
     return refuse(at, "A person's message has text and files.");
   }
-  const data = /^data:[^,]*;base64,(.*)$/s.exec(url)?.[1];
-  if (data === undefined) return refuse(`${at}.url`, "A file comes as a data URL in base64.");
+  const source = fileSource(url, `${at}.url`);
   const name = typeof filename === "string" ? { name: filename } : {};
-  return { type: mediaType.startsWith("image/") ? "image" : "file", mediaType, data, ...name };
+  return { type: mediaType.startsWith("image/") ? "image" : "file", mediaType, ...source, ...name };
 }

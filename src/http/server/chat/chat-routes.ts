@@ -16,7 +16,7 @@ import { answerQuestions, cancelRun } from "../runs/speak-to-run.ts";
 import { id, jsonObject, list, named } from "../schema.ts";
 import type { ServerServices } from "../server-services.ts";
 import { lastMessageOf } from "./chat-message.ts";
-import { askedBy, readChat, readMetadata } from "./chat-session.ts";
+import { askedBy, chatBlobUrl, readChat, readMetadata } from "./chat-session.ts";
 
 const MESSAGES_MAX = 10_000;
 
@@ -50,7 +50,7 @@ export function mountChat(app: ServerApp, services: ServerServices, parts: Front
     operationId: "readChat",
     summary: "The messages of a chat, in the format of the AI SDK.",
     answers: { 200: { description: "The chat.", schema: chatView } },
-    handle: async ({ param, caller }) => answer(await readChat(services, param("id"), caller)),
+    handle: async (call) => answer(await readChat(services, call.param("id"), call)),
   });
   route(app, {
     method: "post",
@@ -79,9 +79,10 @@ function mountSelecting(app: ServerApp, services: ServerServices): void {
       "Continues a chat on another branch: moves the leaf to the latest leaf below an entry, and returns the messages there. Rejected while a run is open.",
     body: selectBranch,
     answers: { 200: { description: "The chat on that branch.", schema: chatView } },
-    async handle({ param, body, caller }) {
+    async handle(call) {
+      const { param, body, caller } = call;
       await (await openTree(services, param("id"), caller)).selectBranch(body.entryId);
-      return answer(await readChat(services, param("id"), caller));
+      return answer(await readChat(services, param("id"), call));
     },
   });
 }
@@ -93,7 +94,11 @@ async function streamChat(
   call: RouteCall<unknown, unknown>,
   { head, runId, after }: { readonly head: SessionHead; readonly runId: string; readonly after?: readonly string[] },
 ): Promise<Response> {
-  const answer = new AnswerWriter(answerMessageIdOf(messageIdOfRun(runId)), after);
+  const answer = new AnswerWriter(
+    answerMessageIdOf(messageIdOfRun(runId)),
+    after,
+    chatBlobUrl(call.request, head.header.id),
+  );
   let hasMetadata = false;
   const writer: RunWriter = {
     get ended() {

@@ -7,11 +7,15 @@ import { walkUp } from "../../../tree/path-reader.ts";
 import { readSiblings, readSiblingsOf } from "../../../tree/read-siblings.ts";
 import type { ChatRequest, ChatView } from "../../chat-wire.ts";
 import { messageIdOf } from "../../shown-turn.ts";
+import { mountedAt } from "../../handler-of.ts";
 import { toUIMessages, type UIMessageMetadata } from "../../ui/to-ui-messages.ts";
+import type { BlobUrl } from "../../ui/ui-parts.ts";
 import type { AskedRun } from "../runs/request-run.ts";
 import { openRunOf, readRun } from "../runs/run-views.ts";
 import { readSoFar } from "../runs/so-far.ts";
-import type { Caller, ServerServices } from "../server-services.ts";
+import type { RouteCall } from "../route.ts";
+import { blobPath, withBlobSizes } from "../routes/blob-routes.ts";
+import type { ServerServices } from "../server-services.ts";
 import type { ChatMessage } from "./chat-message.ts";
 
 /**
@@ -28,9 +32,10 @@ export async function askedBy(
   const isAgain = regenerates || messageId !== undefined;
   const run = { ...defined({ agent, model }), runId: isAgain ? `${said}~${uuidv7()}` : said };
   const before = isAgain ? await findSaid(store, head, said) : null;
+  const input = await withBlobSizes(store, head.header.id, content);
   // If the first request was refused, a retry makes it again.
-  if (before === null) return { ...run, input: content };
-  return regenerates ? { ...run, input: [], from: before.id } : { ...run, input: content, from: before.parentId };
+  if (before === null) return { ...run, input };
+  return regenerates ? { ...run, input: [], from: before.id } : { ...run, input, from: before.parentId };
 }
 
 /** Finds a user's message on the active path by the id that a front end uses; null if it is not there. */
@@ -60,10 +65,20 @@ export async function readMetadata(
 }
 
 /** The messages of a chat; none if the chat could be created here. */
-export async function readChat(services: ServerServices, id: string, caller: Caller): Promise<ChatView> {
+export async function readChat(
+  services: ServerServices,
+  id: string,
+  { caller, request }: Pick<RouteCall<unknown, unknown>, "caller" | "request">,
+): Promise<ChatView> {
   const { head, turns } = await readSoFar(services, id, caller);
   const run = head && openRunOf(head);
   const questions = head && run ? (await readRun(services, head, run.runId)).questions : [];
   const siblings = head === null ? new Map() : await readSiblings(services.store, head);
-  return { id, messages: toUIMessages(turns, { questions, siblings }) };
+  return { id, messages: toUIMessages(turns, { questions, siblings, blobUrl: chatBlobUrl(request, id) }) };
+}
+
+/** The URLs of a chat's images and files, below the path at which the application has mounted the chat routes. */
+export function chatBlobUrl(request: Request, id: string): BlobUrl {
+  const base = mountedAt(request) ?? "/api/chat";
+  return (blob, mediaType) => blobPath(base, id, blob, mediaType);
 }

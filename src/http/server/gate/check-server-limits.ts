@@ -42,6 +42,7 @@ function withDefaults(limits: ServerLimits, guarded: boolean): CheckedLimits {
     contentBytesMax: limits.contentBytesMax ?? 16 * MIB,
     contentPartsMax: limits.contentPartsMax ?? 1000,
     importBytesMax: limits.importBytesMax ?? 16 * MIB,
+    uploadBytesMax: limits.uploadBytesMax ?? 100 * MIB,
     importEntriesMax: limits.importEntriesMax ?? 10_000,
   };
   // Four of the largest bodies for each user, so that raising one limit does not require to raise the other.
