@@ -16,6 +16,8 @@ Kills and disturbs processes that write to stores, and then checks that each sto
                   restarts     the server shuts down, aborts, or is killed with -9, and starts again
                   runs         kill -9 of a random one of several processes that go on with runs, which ask before they act
                   erase        kill -9 of processes that erase a person, until 50 kills
+                  budgets      kill -9 of processes with 64 runs of one user at once, which others recover; then compares
+                               what the logs have with the user's budget and with the ledger
                   fleet        kill -9 and freezing of workers and servers that share a store and a queue; with --minutes also
                                restarts of those servers, closed connections, emptied queues, and members without a network
                   http         a server under mixed load, with many clients that disappear
@@ -30,7 +32,7 @@ Kills and disturbs processes that write to stores, and then checks that each sto
   --kills N     fleet: so many kills and freezes at least (default: 200)
   --empty-queue  fleet: the queue is on a Redis of its own, which is emptied in the middle`;
 
-const kinds = ["writers", "connections", "restarts", "runs", "erase", "fleet", "http", "seeds"];
+const kinds = ["writers", "connections", "restarts", "runs", "erase", "budgets", "fleet", "http", "seeds"];
 const seedsARound = 250;
 /** How long after a signal everything is ended that has not come to its end by itself. */
 const stopMsMax = 60_000;
@@ -81,6 +83,7 @@ async function runTrials(options, signal) {
   const { runHttpTrial } = await import("../test/torture/http-trial.mjs");
   const { fleetPlaces, fleetStores, runFleetTrial } = await import("../test/torture/fleet-trial.mjs");
   const { eraseStores, runEraseTrial } = await import("../test/torture/erase-trial.mjs");
+  const { budgetStores, runBudgetTrial } = await import("../test/torture/budget-trial.mjs");
   const { runRunsTrial, runStores } = await import("../test/torture/runs-trial.mjs");
   const missingOf = (/** @type {string} */ store) =>
     trials.find((trial) => trial.store === store)?.missing ?? (() => null);
@@ -103,6 +106,13 @@ async function runTrials(options, signal) {
       missing: missingOf(store),
       minutes: 10,
       run: (/** @type {Limits} */ limits) => runEraseTrial(store, limits),
+    })),
+    ...budgetStores.map((store) => ({
+      kind: "budgets",
+      store,
+      missing: missingOf(store),
+      minutes: 1,
+      run: (/** @type {Limits} */ limits) => runBudgetTrial(store, limits),
     })),
     ...(options.minutes === null ? fleetStores : fleetPlaces).map((store) => ({
       kind: "fleet",
