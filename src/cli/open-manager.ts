@@ -1,6 +1,6 @@
 import { type ActorOptions, LOCAL_USER } from "../lifecycle/access.ts";
 import { SessionManager, type SessionStore } from "../index.ts";
-import { configInEnvironment } from "../lifecycle/config-from-environment.ts";
+import { budgetsInEnvironment, configInEnvironment } from "../lifecycle/config-from-environment.ts";
 import { UNLIMITED_SESSIONS } from "../lifecycle/session-config.ts";
 
 /** The actor of the command line: the person at the terminal, who may access every session of the store. */
@@ -11,7 +11,7 @@ export const AT_TERMINAL: ActorOptions = { actor: { userId: LOCAL_USER, admin: t
  * sessions, and reading a session never expires it.
  */
 export function openManager(store: SessionStore): SessionManager {
-  return new SessionManager({ store, config: UNLIMITED_SESSIONS });
+  return new SessionManager({ store, config: UNLIMITED_SESSIONS, ...budgetsInEnvironment() });
 }
 
 /**
@@ -20,5 +20,5 @@ export function openManager(store: SessionStore): SessionManager {
  */
 export function openServiceManager(store: SessionStore): SessionManager {
   const { sessionTtl } = UNLIMITED_SESSIONS;
-  return new SessionManager({ store, config: { sessionTtl, ...configInEnvironment() } });
+  return new SessionManager({ store, config: { sessionTtl, ...configInEnvironment() }, ...budgetsInEnvironment() });
 }

@@ -1,3 +1,4 @@
+import type { BudgetLevel } from "../session/payer.ts";
 import type { CallerRights } from "./caller-init.ts";
 import type { JsonObject } from "../internal/json.ts";
 import type { MergeConflict, SkippedTurn } from "../lifecycle/merge/merge-strategy.ts";
@@ -448,4 +449,11 @@ export interface SearchView {
 export interface SearchHitView {
   readonly head: ListedSession;
   readonly matches: readonly SearchMatch[];
+}
+
+/** How far a user has used up the budgets. */
+export interface BudgetView {
+  readonly userId: string;
+  /** One for each limit; none if the server has no budgets. */
+  readonly levels: readonly BudgetLevel[];
 }

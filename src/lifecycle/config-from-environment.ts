@@ -1,4 +1,5 @@
 import { SessionError, show } from "../session/errors.ts";
+import type { UserBudget } from "./budgets/user-budget.ts";
 import { checkSessionConfig, type SessionConfig } from "./session-config.ts";
 import { CONFIG_RULES, type ConfigRule, problemOf } from "./session-config-rules.ts";
 
@@ -34,6 +35,30 @@ export function configInEnvironment(prefix = "SKEIN_"): Partial<SessionConfig> {
     given[field] = value;
   }
   return given;
+}
+
+/**
+ * The budgets of users in `SKEIN_BUDGETS`, a JSON list as in the option `budgets` of a manager; none if it is not set.
+ *
+ * @throws {SessionError} `INVALID_OPTION` if it is no JSON list. The manager checks the budgets in it.
+ */
+export function budgetsInEnvironment(): { readonly budgets?: readonly UserBudget[] } {
+  const text = process.env["SKEIN_BUDGETS"]?.trim() ?? "";
+  if (text === "") return {};
+  const budgets = parsed(text);
+  if (Array.isArray(budgets)) return { budgets };
+  throw new SessionError(
+    "INVALID_OPTION",
+    `The environment variable SKEIN_BUDGETS is ${show(text)}; give a JSON list, such as [{"per":"user","window":"1d","cost":2}].`,
+  );
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 }
 
 function variableOf(prefix: string, field: string): string {

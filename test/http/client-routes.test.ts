@@ -193,6 +193,7 @@ test("runs, steers, approves, denies, cancels and follows", async () => {
 test("exports and erases users", async () => {
   await client.sessions.create({ userId: "zoe" });
   expect((await client.users.exportArchive("zoe")).size).toBeGreaterThan(512);
+  expect(await client.users.budget("zoe")).toEqual({ userId: "zoe", levels: [] });
   expect(await client.users.erase("zoe", { dryRun: true })).toMatchObject({ sessions: 1 });
   expect(await client.users.erase("zoe", { forks: "erase" })).toMatchObject({ sessions: 1 });
   expect((await client.sessions.list({ userId: "zoe" })).items).toEqual([]);

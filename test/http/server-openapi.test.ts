@@ -131,7 +131,7 @@ test("the document has exactly the routes of the server's specification", () => 
       "POST /agui/:",
       "POST /mcp",
       ...["GET /api/programs", "POST /api/programs/import"],
-      ...["DELETE /api/users/:", "GET /api/users/:/export"],
+      ...["DELETE /api/users/:", "GET /api/users/:/budget", "GET /api/users/:/export"],
       "GET /api/checkpoints/:",
       "DELETE /api/checkpoints/:",
       "POST /api/checkpoints/:/restore",

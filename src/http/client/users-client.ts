@@ -1,4 +1,5 @@
 import type { EraseReport } from "../../lifecycle/erase/erase-report.ts";
+import type { BudgetView } from "../wire.ts";
 import { type CallOptions, pathOf, type Transport } from "./transport.ts";
 
 /** The options of an erasure. */
@@ -9,7 +10,7 @@ export interface EraseRequest {
   readonly forks?: "keep" | "erase";
 }
 
-/** Erases and exports users; for administrators. */
+/** The budget of a user, and for administrators erasing and exporting users. */
 export class UsersClient {
   readonly #transport: Transport;
 
@@ -22,6 +23,11 @@ export class UsersClient {
     const { signal, ...query } = given ?? {};
     const options = signal === undefined ? {} : { signal };
     return this.#transport.json({ method: "DELETE", path: pathOf`/api/users/${userId}`, query, ...options });
+  }
+
+  /** How far a user has used up each limit of the server's budgets; of others, for administrators. */
+  async budget(userId: string, options: CallOptions = {}): Promise<BudgetView> {
+    return this.#transport.json({ path: pathOf`/api/users/${userId}/budget`, ...options });
   }
 
   /** Everything stored about a user, as one archive (tar). */

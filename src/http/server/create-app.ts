@@ -109,7 +109,7 @@ function finish({ gate, logger }: AppInit): MiddlewareHandler<ServerEnvironment>
     const shared = gate.allowedOriginOf(context.req.raw);
     if (shared !== null) {
       headers.set("access-control-allow-origin", shared);
-      headers.set("access-control-expose-headers", "location, retry-after, x-request-id, x-skein-run");
+      headers.set("access-control-expose-headers", "location, retry-after, x-request-id, x-skein-budget, x-skein-run");
       headers.set("cross-origin-resource-policy", "cross-origin");
       headers.append("vary", "origin");
     }

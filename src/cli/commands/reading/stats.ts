@@ -5,10 +5,12 @@ import {
   aggregateAnalytics,
 } from "../../../lifecycle/aggregate-analytics.ts";
 import { SessionError, type SessionStatus } from "../../../index.ts";
+import type { BudgetLevel } from "../../../session/payer.ts";
 import { costOfImported } from "../../../models/shown-cost.ts";
 import type { ImportedSums } from "../../../session/store.ts";
 import { show } from "../../../session/errors.ts";
 import { type Command, type CommandContext, type CommandValues, textOption, textsOption } from "../../command.ts";
+import { openManager } from "../../open-manager.ts";
 import { tableLines } from "../../table.ts";
 import { printable } from "../../terminal.ts";
 import { STATUS_OPTION } from "./list.ts";
@@ -32,7 +34,7 @@ export const stats: Command = {
       choices: ["day", "model", "user"],
       what: "only this table (default: all three)",
     },
-    user: { value: "ID", what: "only sessions of this user" },
+    user: { value: "ID", what: "only sessions of this user, and how far the user has used up $SKEIN_BUDGETS" },
     status: STATUS_OPTION,
     from: { value: "DATE", what: "only turns at or after this day or time (UTC)" },
     to: { value: "DATE", what: "only turns before this day or time (UTC)" },
@@ -47,6 +49,8 @@ export const stats: Command = {
     byDay: "the same for each day (UTC), with day",
     byModel: "the same for each model, with model as provider/model, or null",
     byUser: "the same for each user, with user, or null",
+    budget:
+      "with --user and $SKEIN_BUDGETS, a list with window, unit, limit, spent, reserved, warnAt and movesOnAt of each limit",
   },
   store: "existing",
   readsOnly: true,
@@ -54,8 +58,14 @@ export const stats: Command = {
     const query = queryOf(context.values);
     await using store = await context.openStore();
     const analytics = await aggregateAnalytics(store, query);
-    if (context.json) context.printJson(analytics);
-    else print(context, analytics);
+    const user = textOption(context.values, "user");
+    const { budgets } = openManager(store);
+    const budget = user === undefined ? null : ((await budgets?.levels(user)) ?? null);
+    if (context.json) context.printJson({ ...analytics, ...(budget !== null && { budget }) });
+    else {
+      print(context, analytics);
+      if (budget !== null) printBudget(context, budget);
+    }
     return 0;
   },
 };
@@ -80,6 +90,15 @@ function print({ terminal, values }: CommandContext, { totals, byDay, byModel, b
   }
   if (totals.imported === undefined) return;
   terminal.line("Imported sessions are in no other row. A cost with ~ is not recorded, but computed from list prices.");
+}
+
+function printBudget({ terminal }: CommandContext, levels: readonly BudgetLevel[]): void {
+  const titles = ["BUDGET", "LIMIT", "SPENT", "RESERVED", "MOVES ON"].map((title) => ({ title, right: false }));
+  const cells = levels.map(({ window, unit, limit, spent, reserved, movesOnAt }) => {
+    const shown = unit === "cost" ? (value: number) => `$${amount(value)}` : (value: number) => `${value} tokens`;
+    return [window, shown(limit), shown(spent), shown(reserved), movesOnAt ?? NONE];
+  });
+  for (const line of tableLines(titles, cells)) terminal.line(line);
 }
 
 function numbersOf({ sessions, totalTurns, toolCalls, totalTokens, totalCost }: AnalyticsTotals): string[] {

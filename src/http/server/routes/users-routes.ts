@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { EraseReport } from "../../../lifecycle/erase/erase-report.ts";
 import { removeUserDirectory } from "../../../workers/user-places.ts";
+import type { BudgetView } from "../../wire.ts";
 import { HttpError } from "../http-error.ts";
 import { answer, answerStream, route, type ServerApp } from "../route.ts";
 import { named, queryFlag } from "../schema.ts";
@@ -20,7 +21,25 @@ const eraseReport = named<EraseReport>(
   }),
 );
 
-/** Adds the routes that erase and export a user's data, for administrators. */
+const budgetView = named<BudgetView>(
+  "BudgetView",
+  z.object({
+    userId: z.string(),
+    levels: z.array(
+      z.object({
+        window: z.string(),
+        unit: z.enum(["totalTokens", "cost"]),
+        limit: z.number(),
+        spent: z.number(),
+        reserved: z.number(),
+        warnAt: z.number().nullable(),
+        movesOnAt: z.string().nullable(),
+      }),
+    ),
+  }),
+);
+
+/** Adds the routes of a user's data: erasing and exporting it, and the user's budget. */
 export function mountUsers(app: ServerApp, { manager, placeOf }: ServerServices): void {
   route(app, {
     method: "delete",
@@ -53,6 +72,19 @@ export function mountUsers(app: ServerApp, { manager, placeOf }: ServerServices)
         "content-type": "application/x-tar",
         "content-disposition": 'attachment; filename="user.tar"',
       });
+    },
+  });
+  route(app, {
+    method: "get",
+    path: "/api/users/:userId/budget",
+    operationId: "getBudget",
+    summary:
+      "How far a user has used up each limit of the budgets, which is empty without budgets; for administrators and for the user.",
+    answers: { 200: { description: "The levels.", schema: budgetView } },
+    async handle({ param, caller }) {
+      const userId = param("userId");
+      if (userId !== caller.userId) checkAdministrator(caller);
+      return answer({ userId, levels: (await manager.budgets?.levels(userId)) ?? [] });
     },
   });
 }

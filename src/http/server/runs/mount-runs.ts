@@ -51,7 +51,11 @@ function mountAsking(app: ServerApp, services: ServerServices, backlog: Backlog)
       const sessionId = param("id");
       const request = { ...body, ...keyOf(headers, body.runId) };
       const runId = await requestRun(services, backlog, { sessionId, request, caller });
-      return asked(await viewOf(services, sessionId, runId, caller));
+      const [view, budget] = await Promise.all([
+        viewOf(services, sessionId, runId, caller),
+        budgetOf(services, caller),
+      ]);
+      return asked(view, budget);
     },
   });
   route(app, {
@@ -230,9 +234,20 @@ async function viewOf(services: ServerServices, sessionId: string, runId: string
   return readRun(services, await visibleHead(services, sessionId, caller), runId);
 }
 
-function asked(run: RunView): Response {
+function asked(run: RunView, more: Readonly<Record<string, string>> = {}): Response {
   const location = `/api/sessions/${encodeSegment(run.sessionId)}/runs/${encodeSegment(run.runId)}`;
-  return answer(run, { status: 202, headers: { location } });
+  return answer(run, { status: 202, headers: { ...more, location } });
+}
+
+/** The header with what the caller, who pays for the run, has left of each limit; none without budgets. */
+async function budgetOf({ manager }: ServerServices, { userId }: Caller): Promise<Readonly<Record<string, string>>> {
+  if (manager.budgets === null) return {};
+  const levels = await manager.budgets.levels(userId);
+  const texts = levels.map(
+    ({ window, unit, limit, spent, reserved }) =>
+      `${window};unit=${unit};limit=${limit};spent=${spent};reserved=${reserved}`,
+  );
+  return { "x-skein-budget": texts.join(", ") };
 }
 
 /** The caller's own id for a run, from the body or the header. */
