@@ -58,7 +58,7 @@ function ProgramCard({ program }: { readonly program: ProgramView }): ReactNode 
           : `${sessions.toLocaleString("en")} ${sessions === 1 ? "session" : "sessions"}`}
         {latestAt !== null && (
           <>
-            , the last{" "}
+            , {sessions === null ? "changed" : "the last"}{" "}
             <time dateTime={latestAt} title={fullTime(latestAt)}>
               {ageOf(latestAt, Date.now())}
             </time>
