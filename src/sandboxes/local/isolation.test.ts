@@ -12,6 +12,9 @@ import { localBackend } from "./local-backend.ts";
 let directory: string;
 
 beforeEach(async () => {
+  // A file that only its owner can read counts as private, and with the umask 077 every file would be one.
+  const umask = process.umask(0o022);
+  onTestFinished(() => void process.umask(umask));
   // Not below /tmp, because isolated commands have a private /tmp.
   directory = await realpath(await mkdtemp("/var/tmp/skein-bubblewrap-"));
   onTestFinished(() => rm(directory, { recursive: true, force: true }));
