@@ -31,7 +31,16 @@ interface ImportedSum {
   readonly uncosted: Map<string | null, Usage>;
 }
 
-/** Computes the rows of each grouping, sorted by its keys. Every session of the query is read once. */
+/**
+ * How far the time of an entry can be after the store's time of its append: clocks of other machines differ. An import
+ * accepts no more.
+ */
+const AHEAD_MAX_MS = 24 * 60 * 60 * 1000;
+
+/**
+ * Computes the rows of each grouping, sorted by its keys. Every session of the query is read once, except those to which
+ * nothing was appended since the period began.
+ */
 export async function aggregateSessions(
   store: SessionStore,
   { from = "", to = "\uffff", ...filter }: Omit<AggregateQuery, "groupBy">,
@@ -40,7 +49,9 @@ export async function aggregateSessions(
   const sums = groupings.map((groupBy) => ({ groupBy, byKeys: new Map<string, Sum>() }));
   for (const { groupBy, byKeys } of sums) if (groupBy.length === 0) sumOf(byKeys, {});
   const merged = new MergedTurns(store);
+  const fromMs = Date.parse(from);
   for await (const head of listedHeads(store, filter)) {
+    if (Date.parse(head.updatedAt) + AHEAD_MAX_MS < fromMs) continue;
     const after = firstSummed(head.header) - 1;
     for await (const entry of store.read(head.header.id, { after })) {
       // A store that reads synchronously would otherwise block the event loop.

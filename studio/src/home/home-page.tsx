@@ -26,7 +26,6 @@ export function HomePage(): ReactNode {
   const inbox = useInbox();
   const { reload } = inbox;
   useEffect(reload, [reload]);
-  const week = useWeek();
   const now = useRevised("home", useTicks(POLL_MS), async (signal): Promise<Now> => {
     const list = (query: Parameters<typeof client.sessions.list>[0]): Promise<Page<ListedSession>> =>
       client.sessions.list(query, { signal });
@@ -38,6 +37,8 @@ export function HomePage(): ReactNode {
     ]);
     return { recent, running, asking, interrupted };
   });
+  // After the lists, which the server has at once.
+  const week = useWeek(now.data !== null);
   return (
     <div className="home">
       <header className="home-head">

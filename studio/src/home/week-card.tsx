@@ -8,7 +8,8 @@ import { useTicks } from "../request/use-ticks.ts";
 import { formatCompact, formatCount, formatMoney } from "../sessions/list/amounts.ts";
 import { addressOf } from "../shell/route.ts";
 
-const POLL_MS = 30_000;
+/** Seldom, as the server reads the sessions of the week for it. */
+const POLL_MS = 5 * 60_000;
 const WEEK: Period = { kind: "last", days: 7 };
 const DAY_NAME = new Intl.DateTimeFormat("en", { weekday: "short", timeZone: "UTC" });
 
@@ -21,10 +22,11 @@ export interface Week {
   readonly days: readonly { readonly day: string; readonly tokens: number }[];
 }
 
-/** Loads the sums of the last seven days; reloaded while the page is visible. */
-export function useWeek(): Requested<Week> {
+/** Loads the sums of the last seven days once they are `wanted`; reloaded while the page is visible. */
+export function useWeek(wanted: boolean): Requested<Week | null> {
   const client = useClient();
-  return useRevised("week", useTicks(POLL_MS), async (signal) => {
+  return useRevised(`week ${wanted}`, useTicks(POLL_MS), async (signal) => {
+    if (!wanted) return null;
     const now = Date.now();
     const { rows } = await client.analytics({ ...timesOf(WEEK, now), groupBy: ["day"] }, { signal });
     return weekOf(rows, now);
