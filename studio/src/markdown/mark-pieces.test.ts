@@ -20,14 +20,18 @@ const shown = ({ value, tagName, children = [] }: Shown): string => {
 };
 
 test("marks the own words in what is rendered, and not the same words before them", () => {
-  // The source is `see [one](/one) and one more`, of which the last `one` is marked.
+  // The source is `see [one](/one) and **one** more`, of which the last `one` is marked.
   const pieces = [
-    { text: "see [one](/one) and ", own: false },
+    { text: "see [one](/one) and **", own: false },
     { text: "one", own: true },
-    { text: " more", own: false },
+    { text: "** more", own: false },
   ];
   const link = { type: "element", tagName: "a", children: [text("one", 5)] };
-  const tree = { type: "root", children: [text("see ", 0), link, text(" and one more", 15), text(" / not in it")] };
+  const strong = { type: "element", tagName: "strong", children: [text("one", 22)] };
+  const tree = {
+    type: "root",
+    children: [text("see ", 0), link, text(" and ", 15), strong, text(" more", 27), text(" / not in it")],
+  };
   markPieces(pieces, "own")()(tree);
   expect(shown(tree)).toBe("see one and <one> more / not in it");
 });

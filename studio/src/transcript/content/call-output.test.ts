@@ -26,6 +26,8 @@ test("shows the result of our commands and programs as terminal output, not as J
     note: expect.stringMatching(terminal.note),
     command: "make",
   });
+  // Of a result whose call is not shown, only the output is known.
+  expect(outputOf(call("run_shell_command", {}), ran)).toMatchObject({ kind: "terminal", command: null, exitCode: 1 });
   const program = { language: "python", code: "print(1)" };
   expect(outputOf(call("run_code", program), ran)).toMatchObject({ command: "print(1)", language: "python" });
   expect(outputOf(call("bash", { command: "seq 9" }), said("1\n2\n"))).toMatchObject({
