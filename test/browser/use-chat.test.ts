@@ -1,6 +1,8 @@
+import { createHash } from "node:crypto";
 import type { Page } from "playwright-core";
 import { expect } from "vitest";
 import { type BrowserTest, browserTest } from "./browser-test.ts";
+import { pictureWidth, samplePicture } from "./sample-picture.ts";
 
 const CHAT = { server: "chat" } as const;
 
@@ -87,6 +89,23 @@ browserTest(
     const answers = said.filter(({ message }) => message.content === first || message.content === second);
     expect(answers.map(({ parentId }) => parentId)).toEqual([answers[0]?.parentId, answers[0]?.parentId]);
     expect((await lines(page)).filter((line) => line === "Hello?")).toHaveLength(1);
+  },
+  CHAT,
+);
+
+browserTest(
+  "a picture given to useChat is seen by the model byte for byte, and shown again after a reload",
+  async (given) => {
+    const { page } = await openChat(given);
+    const picture = samplePicture();
+    await page.getByLabel("Files").setInputFiles({ name: "stripes.png", mimeType: "image/png", buffer: picture });
+    await say(page, "What is this?");
+    const answer = `I see ${createHash("sha256").update(picture).digest("hex")}.`;
+    await expect.poll(async () => (await lines(page)).at(-1)).toBe(answer);
+    await isReady(page);
+    await page.reload();
+    await expect.poll(async () => (await lines(page)).at(-1)).toBe(answer);
+    await expect.poll(() => pictureWidth(page, "shown")).toBe(64);
   },
   CHAT,
 );

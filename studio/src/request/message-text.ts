@@ -1,4 +1,4 @@
-import type { Content, Message } from "../../../src/session/message.ts";
+import { attachmentBytes, type Content, type Message } from "../../../src/session/message.ts";
 
 /** A content as text; images and files by their kind. */
 export function contentText(content: Content | null): string {
@@ -8,7 +8,7 @@ export function contentText(content: Content | null): string {
     .map((part) => {
       if (part.type === "text") return part.text;
       if (part.type === "thinking") return `[thinking] ${part.text}`;
-      return `[${part.type} ${part.name ?? ""} ${part.mediaType}, ${Math.ceil((part.data.length * 3) / 4)} bytes]`;
+      return `[${part.type} ${part.name ?? ""} ${part.mediaType}, ${attachmentBytes(part)} bytes]`;
     })
     .join("\n");
 }

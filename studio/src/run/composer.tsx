@@ -44,7 +44,7 @@ export function Composer({
   }, [notOffered, askAgain]);
   const [text, setText] = useDraft(session.header.id);
   const [how, setHow] = useDelivery();
-  const attachments = useAttachments();
+  const attachments = useAttachments(session.header.id);
   const file = useRef<HTMLInputElement>(null);
   const isGroup = run.state.speaker !== null || run.state.rounds.some(({ agent }) => agent !== null);
   const state = composerState(session, run, catalogue.data, isGroup, useMay().run);
@@ -59,7 +59,7 @@ export function Composer({
     }
     onSaid(how, content);
   });
-  const isEmpty = text.trim() === "" && attachments.items.length === 0;
+  const isEmpty = (text.trim() === "" && attachments.items.length === 0) || attachments.busy;
   const submit = async (event?: FormEvent): Promise<void> => {
     event?.preventDefault();
     if (isEmpty || send.busy || state.can === "nothing") return;
@@ -124,17 +124,16 @@ export function Composer({
             <input
               ref={file}
               type="file"
-              accept="image/png,image/jpeg,image/gif,image/webp"
               multiple
               hidden
-              aria-label="Pictures"
+              aria-label="Files"
               onChange={(event) => {
                 attachments.add([...(event.target.files ?? [])]);
                 event.target.value = "";
               }}
             />
             <button type="button" className="button" onClick={() => file.current?.click()}>
-              Attach pictures
+              Attach files
             </button>
           </>
         )}

@@ -1,6 +1,7 @@
 // Builds a page of ../use-chat or ../ag-ui and serves it, with an agent that counts ten words a second on request,
-// calls a tool by its name, and otherwise answers how often it was asked.
+// calls a tool by its name, answers a picture with its hash, and otherwise answers how often it was asked.
 // node chat-server.mjs <directory> <port> <page>
+import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
@@ -31,7 +32,15 @@ const model = {
   complete: () => Promise.reject(new Error("This model streams.")),
   async *stream({ messages }, { signal } = {}) {
     const last = messages.at(-1);
-    const text = last?.role === "user" ? String(last.content) : "";
+    const said = last?.role === "user" ? last.content : "";
+    const picture = typeof said === "string" ? undefined : said.find(({ type }) => type === "image");
+    if (picture !== undefined && "data" in picture) {
+      const hash = createHash("sha256").update(Buffer.from(picture.data, "base64")).digest("hex");
+      yield { type: "text-delta", text: `I see ${hash}.` };
+      yield { type: "finish", stopReason: "stop" };
+      return;
+    }
+    const text = String(said);
     const count = Number(/^count (\d+)$/.exec(text)?.[1] ?? 0);
     if (text === "look" || text === "pay") {
       yield { type: "thinking-delta", text: `I should ${text}.` };

@@ -18,6 +18,7 @@ const transport = stock ? new DefaultChatTransport() : skein;
 
 function ChatPage({ before }: { readonly before: UIMessage[] }) {
   const [text, setText] = useState("");
+  const [files, setFiles] = useState<FileList | null>(null);
   const { messages, status, error, sendMessage, stop, regenerate, addToolApprovalResponse } = useChat({
     id,
     messages: before,
@@ -27,8 +28,9 @@ function ChatPage({ before }: { readonly before: UIMessage[] }) {
   });
   const send = (event: FormEvent): void => {
     event.preventDefault();
-    void sendMessage({ text });
+    void sendMessage({ text, ...(files !== null && { files }) });
     setText("");
+    setFiles(null);
   };
   return (
     <main>
@@ -43,6 +45,7 @@ function ChatPage({ before }: { readonly before: UIMessage[] }) {
       </ul>
       <form onSubmit={send}>
         <input aria-label="Message" value={text} onChange={({ target }) => setText(target.value)} />
+        <input type="file" aria-label="Files" onChange={({ target }) => setFiles(target.files)} />
         <button type="submit">Send</button>
       </form>
       <button type="button" onClick={() => void stop()}>
@@ -66,6 +69,7 @@ interface PartProps {
 function Part({ part, answer, ready }: PartProps) {
   if (part.type === "text") return <span>{part.text}</span>;
   if (part.type === "reasoning") return <em>{part.text}</em>;
+  if (part.type === "file") return <img alt="shown" src={part.url} />;
   if (!isToolUIPart(part)) return null;
   const name = getToolName(part);
   if (part.state !== "approval-requested") {
