@@ -6,6 +6,8 @@ import { fileURLToPath } from "node:url";
 import postgres from "postgres";
 import { createClient } from "redis";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { createAgent } from "../src/agent/agent.ts";
+import { scripted } from "../src/models/scripted.ts";
 import type { Entry } from "../src/session/log/entry.ts";
 import type { PathSummary, SessionHead } from "../src/session/log/fold.ts";
 import { createHeader } from "../src/session/log/header.ts";
@@ -19,6 +21,7 @@ import { openRedisStore } from "../src/stores/redis/index.ts";
 import { openSqliteStore } from "../src/stores/sqlite/index.ts";
 import { checkHeadIsFold } from "../src/testing/index.ts";
 import { postgresUrl } from "./postgres-server.ts";
+import { toolOf } from "./sample-run.ts";
 import { redisPrefix, redisSkip, redisUrl } from "./redis-server.ts";
 
 /** Without the setups of agents, which format 3 has added. */
@@ -141,6 +144,21 @@ describe.for(fixtures)("a $kind store of $version", ({ version, kind, open, requ
     await store.append("story", [{ type: "run", runId: "r1", phase: "failed" }, request]);
     expect([await found("interrupted"), await found("requested")]).toEqual([[], ["story"]]);
     await checkHeadIsFold(store, "story");
+    expect((await checkStore(store)).findings).toEqual([]);
+  });
+
+  test("runs an agent, stores its setup with the keys in their order, and names it in the answer", async () => {
+    await using store = await open();
+    const parameters = { type: "object", properties: { zone: {}, a: {} }, additionalProperties: true };
+    const look = toolOf("look", undefined, { schema: { name: "look", description: "Looks.", parameters } });
+    const agent = createAgent({ name: "clerk", prompt: "Be brief.", model: scripted(["Yes."]), tools: [look] });
+    await agent.run("Go on.", { persist: { store, sessionId: "fork" }, builtInTools: false });
+    const { setups } = await store.settings("fork", ((await store.head("fork")) as SessionHead).path);
+    const setup = await store.getEntry("fork", setups["clerk"] as string);
+    expect(setup?.type === "setup" && JSON.stringify(setup.tools?.[0]?.parameters)).toBe(JSON.stringify(parameters));
+    const answer = await store.getEntry("fork", ((await store.head("fork")) as SessionHead).leafId as string);
+    expect(answer).toMatchObject({ message: { content: "Yes." }, setup: setup?.id });
+    await checkHeadIsFold(store, "fork");
     expect((await checkStore(store)).findings).toEqual([]);
   });
 

@@ -10,6 +10,7 @@ import type { Content, Message, ToolCall } from "../session/message.ts";
 import type { SessionAnalytics } from "../session/state/analytics.ts";
 import type { SessionState } from "../session/state/state.ts";
 import type { Settings } from "../session/log/settings.ts";
+import type { ToolSchema } from "../session/log/setup.ts";
 import type { FileChanges } from "../session/sandbox/sandbox.ts";
 import type { AggregateRow, Checkpoint, SearchMatch } from "../session/store.ts";
 import type { Usage } from "../session/usage.ts";
@@ -241,8 +242,26 @@ export interface ContextView {
   readonly tokens: number;
   /** The compaction in force, with the number of entries that it left out. */
   readonly compaction: { readonly entryId: string; readonly summary: string; readonly droppedEntries: number } | null;
+  /** What the last answer was asked with beside the messages, as the log has it; null if it does not say. */
+  readonly setup: ContextSetupView | null;
   /** What edits leave out, oldest first; the results of a call are left out with it and not listed. */
   readonly omitted: readonly OmittedPartView[];
+}
+
+/** Instructions, tools and settings as the log recorded them. */
+export interface ContextSetupView {
+  /** The `setup` entry; some of its fields may be in an earlier one. */
+  readonly entryId: string;
+  readonly agent: string;
+  /** Null if there are none, or if the log has a digest only. */
+  readonly instructions: string | null;
+  /** Whether the log has a digest instead of the text of the instructions. */
+  readonly isDigest: boolean;
+  /** In the order in which they are sent. */
+  readonly tools: readonly ToolSchema[];
+  readonly thinkingLevel: string | null;
+  readonly temperature: number | null;
+  readonly maxOutputTokens: number | null;
 }
 
 /** One message of a context. */

@@ -1,6 +1,10 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { createAgent } from "../../src/agent/agent.ts";
+import { SessionManager } from "../../src/lifecycle/session-manager.ts";
 import { createHeader } from "../../src/session/log/header.ts";
 import { scripted } from "../../src/models/index.ts";
+import { openMemoryStore } from "../../src/stores/memory/index.ts";
+import { toolOf } from "../sample-run.ts";
 import { type Contract, readContract } from "./server-contract.ts";
 import { startTestServer, type TestServer } from "./server-support.ts";
 
@@ -202,6 +206,27 @@ test("a compaction is previewed, made and undone", async () => {
   expect((await api.call("GET", `${base}/context`)).body.parts).toHaveLength(3);
   expect((await api.call("POST", `${base}/compact`, { model: "no/such" })).body.code).toBe("MODEL_NOT_FOUND");
 });
+
+test("the context has the instructions and tools that the last answer was asked with, as recorded", async () => {
+  const manager = new SessionManager({ store: openMemoryStore() });
+  await using own = await startTestServer({ manager });
+  const call = (await readContract(own)).call;
+  const tools = [toolOf("look")];
+  const model = scripted(["One.", "Two."]);
+  const agent = createAgent({ name: "clerk", prompt: "Be brief.", model, tools, builtInTools: false, temperature: 0 });
+  const { sessionId } = await manager.run(agent, "Go.");
+  const recorded = { agent: "clerk", instructions: "Be brief.", isDigest: false, temperature: 0, thinkingLevel: null };
+  const { setup } = (await call("GET", `/api/sessions/${sessionId}/context`)).body;
+  expect(setup).toMatchObject({ ...recorded, entryId: expect.any(String), tools: [tools[0]?.schema] });
+  await manager.run(sessionId, agent, "Again.", { recordInstructions: false });
+  const after = (await call("GET", `/api/sessions/${sessionId}/context`)).body.setup;
+  expect(after).toMatchObject({ ...recorded, instructions: null, isDigest: true, tools: [tools[0]?.schema] });
+  expect((await call("GET", `${await sessionWithin(call)}/context`)).body.setup).toBeNull();
+});
+
+async function sessionWithin(call: Contract["call"]): Promise<string> {
+  return `/api/sessions/${(await call("POST", "/api/sessions", {})).body.header.id}`;
+}
 
 test("an entry is left out of the context, shortened and brought back, with both numbers before", async () => {
   const base = await sessionWith("a");

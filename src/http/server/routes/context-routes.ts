@@ -2,6 +2,7 @@ import { z } from "zod";
 import { cutText } from "../../../internal/cut-text.ts";
 import { defined } from "../../../internal/defined.ts";
 import { compact } from "../../../agent/context/compact.ts";
+import { readSetup } from "../../../agent/persist/run-setup.ts";
 import { countAhead } from "../../../agent/context/tokenizer.ts";
 import { prepareCompaction, contextTokens } from "../../../session/context/compaction.ts";
 import { readContextEntries } from "../../../tree/path-reader.ts";
@@ -11,6 +12,7 @@ import type {
   CompactView,
   ContextEditView,
   ContextPartView,
+  ContextSetupView,
   ContextView,
   OmittedPartView,
   UndoCompactionRequest,
@@ -49,6 +51,20 @@ const omittedPart = named<OmittedPartView>(
   }),
 );
 
+const contextSetup = named<ContextSetupView>(
+  "ContextSetup",
+  z.object({
+    entryId: text,
+    agent: text,
+    instructions: text.nullable(),
+    isDigest: z.boolean(),
+    tools: z.array(z.object({ name: text, description: text, parameters: jsonObject })),
+    thinkingLevel: text.nullable(),
+    temperature: z.number().nullable(),
+    maxOutputTokens: z.number().nullable(),
+  }),
+);
+
 const contextView = named<ContextView>(
   "Context",
   z.object({
@@ -59,6 +75,7 @@ const contextView = named<ContextView>(
     parts: z.array(contextPart),
     tokens: count,
     compaction: z.object({ entryId: text, summary: text, droppedEntries: count }).nullable(),
+    setup: contextSetup.nullable(),
     omitted: z.array(omittedPart),
   }),
 );
@@ -191,8 +208,24 @@ async function readContextView(store: SessionStore, head: SessionHead): Promise<
       summary: compaction.summary,
       droppedEntries: await droppedBy(store, head.header.id, compaction),
     },
+    setup: await setupOf(store, head.header, entries),
     omitted: omittedParts(path, edits),
   };
+}
+
+/** What the last answer was asked with; null if it does not name its setup, or if that came from outside. */
+async function setupOf(
+  store: SessionStore,
+  header: SessionHead["header"],
+  entries: readonly Entry[],
+): Promise<ContextSetupView | null> {
+  const answer = entries.findLast((entry) => entry.type === "message" && entry.message.role === "assistant");
+  const stored = answer?.type === "message" ? await readSetup(store, header, answer.setup) : null;
+  if (stored === null) return null;
+  const { agent, instructions = null, instructionsDigest, tools = [] } = stored.setup;
+  const { thinkingLevel = null, temperature = null, maxOutputTokens = null } = stored.setup;
+  const isDigest = instructionsDigest !== undefined;
+  return { entryId: stored.id, agent, instructions, isDigest, tools, thinkingLevel, temperature, maxOutputTokens };
 }
 
 const PREVIEW_CHARACTERS = 120;
