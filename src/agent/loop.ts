@@ -93,6 +93,9 @@ export class Loop {
     if (this.#budgetStops()) return this.#end(true);
     // The process died after the last answer: asking again would pay for another one.
     if (resume?.answered === true && (await this.#accepts(lastAnswerIn(this.#log.output.transcript)))) return false;
+    // An earlier claim of the run may have used up its rounds, and have stopped before the results of the last one.
+    const { answer } = this.#log.state;
+    if (answer !== null && answer.calls.length > 0 && this.#isOutOfRounds()) return this.#end(true);
     return this.#end(await this.#runRounds());
   }
 
@@ -108,7 +111,6 @@ export class Loop {
   }
 
   async #runRounds(): Promise<boolean> {
-    const { maxToolRounds = MAX_TOOL_ROUNDS_DEFAULT } = this.#parts.options;
     for (;;) {
       this.#log.signal.throwIfAborted();
       await this.#say(this.#parts.inputs.take("steer"));
@@ -124,12 +126,18 @@ export class Loop {
       if (ends || stopped) return !ends;
       // The model was told that its answer lacks the structured output.
       if (calls === 0) continue;
-      if (this.#log.state.toolRounds < maxToolRounds) continue;
-      process.emitWarning(
-        `Run ${this.#log.output.id} was cut short after ${maxToolRounds} rounds with tool calls; raise maxToolRounds to let it go on.`,
-      );
-      return true;
+      if (this.#isOutOfRounds()) return true;
     }
+  }
+
+  /** Whether the run has had all of its rounds with calls, over all of its claims. Warns if it has. */
+  #isOutOfRounds(): boolean {
+    const { maxToolRounds = MAX_TOOL_ROUNDS_DEFAULT } = this.#parts.options;
+    if (this.#log.state.toolRounds < maxToolRounds) return false;
+    process.emitWarning(
+      `Run ${this.#log.output.id} was cut short after ${maxToolRounds} rounds with tool calls; raise maxToolRounds to let it go on.`,
+    );
+    return true;
   }
 
   /** Keeps what the model had written when the run was stopped during an answer. */

@@ -4,6 +4,17 @@ import { createHeader } from "../../session/log/header.ts";
 import { listPage } from "./list-page.ts";
 import { ScannedListing } from "./scanned-listing.ts";
 
+test("a listing by open runs scans only the sessions that have some", async () => {
+  const parts: string[] = [];
+  const listing = new ScannedListing(async (_deleted, part) => {
+    parts.push(part);
+    return { sessions: [], damaged: [] };
+  });
+  await listPage(listing, { runs: "requested" }, 10, null);
+  await listing.count({ dueBefore: "2026-01-01T00:00:00.000Z" });
+  expect(parts.toSorted()).toEqual(["damaged", "with open runs", "with open runs"]);
+});
+
 test("a page of a scanned listing scans all sessions once, and once more for the damaged ones", async () => {
   const heads = Array.from({ length: 500 }, () => emptyHead(createHeader({})));
   let scans = 0;

@@ -10,12 +10,15 @@ export interface ScannedSessions {
   readonly damaged: readonly DamagedSession[];
 }
 
-/** Listings without an index: each call scans all sessions of the store. */
+/** Which sessions a scan has to return; it may return more. */
+export type ScannedPart = "all" | "with open runs" | "damaged";
+
+/** Listings without an index: each call scans all sessions of the store, or those of the part that it asks for. */
 export class ScannedListing implements SessionListing {
   readonly scans = true;
-  readonly #scan: (deleted: boolean) => Promise<ScannedSessions>;
+  readonly #scan: (deleted: boolean, part: ScannedPart) => Promise<ScannedSessions>;
 
-  constructor(scan: (deleted: boolean) => Promise<ScannedSessions>) {
+  constructor(scan: (deleted: boolean, part: ScannedPart) => Promise<ScannedSessions>) {
     this.#scan = scan;
   }
 
@@ -32,11 +35,12 @@ export class ScannedListing implements SessionListing {
   }
 
   async damaged(deleted: boolean): Promise<readonly DamagedSession[]> {
-    return (await this.#scan(deleted)).damaged;
+    return (await this.#scan(deleted, "damaged")).damaged;
   }
 
   async #find(query: SessionQuery): Promise<SessionHead[]> {
-    const { sessions } = await this.#scan(query.deleted === true);
+    const part = query.runs === undefined && query.dueBefore === undefined ? "all" : "with open runs";
+    const { sessions } = await this.#scan(query.deleted === true, part);
     return sessions.filter(({ head, isHeld }) => matchesQuery(head, query, isHeld)).map(({ head }) => head);
   }
 }

@@ -73,8 +73,9 @@ export class MemoryDriver implements StoreDriver {
       }
     },
   };
-  readonly listing: SessionListing = new ScannedListing(async (deleted) => {
-    const sessions = this.#heads(deleted).map((head) => ({
+  readonly listing: SessionListing = new ScannedListing(async (deleted, part) => {
+    const heads = part === "damaged" ? [] : this.#heads(deleted, part === "with open runs" ? this.#open : null);
+    const sessions = heads.map((head) => ({
       head,
       isHeld: () => this.leases.tokenOf(head.header.id) !== null,
     }));
@@ -98,6 +99,8 @@ export class MemoryDriver implements StoreDriver {
   readonly #clock: () => Date;
   /** Includes deleted sessions. */
   readonly #sessions = new Map<string, MemorySession>();
+  /** The ids of sessions with open runs. */
+  readonly #open = new Set<string>();
   readonly #marks = new Map<string, string>();
   readonly #checkpoints = new Map<string, Checkpoint>();
 
@@ -130,7 +133,7 @@ export class MemoryDriver implements StoreDriver {
       lookUpWanted(log, wanted),
     );
     log.add(plan.added);
-    session.head = freezeDeep(plan.head);
+    this.#setHead(session, plan.head);
     return { version: plan.head.version, entries: plan.entries, head: plan.head };
   }
 
@@ -208,6 +211,7 @@ export class MemoryDriver implements StoreDriver {
     for (const { head, log } of purged) {
       log.clear();
       this.#sessions.delete(head.header.id);
+      this.#open.delete(head.header.id);
       for (const { id } of this.#checkpointsOf(head.header.id)) this.#checkpoints.delete(id);
     }
     return purged.length;
@@ -217,7 +221,7 @@ export class MemoryDriver implements StoreDriver {
     const session = this.#existing(sessionId);
     if (session.head.version !== version) return false;
     const { plan } = planRewrite(session.head, entries);
-    session.head = freezeDeep(plan.head);
+    this.#setHead(session, plan.head);
     session.log = new MemoryLog().add(plan.added);
     return true;
   }
@@ -227,8 +231,16 @@ export class MemoryDriver implements StoreDriver {
   async close(): Promise<void> {}
 
   #add(head: SessionHead, log: MemoryLog): SessionHead {
-    this.#sessions.set(head.header.id, { head: freezeDeep(head), log, deletedAt: null });
+    const session: MemorySession = { head, log, deletedAt: null };
+    this.#sessions.set(head.header.id, session);
+    this.#setHead(session, head);
     return head;
+  }
+
+  #setHead(session: MemorySession, head: SessionHead): void {
+    session.head = freezeDeep(head);
+    if (head.openRuns.length > 0) this.#open.add(head.header.id);
+    else this.#open.delete(head.header.id);
   }
 
   /** @throws {SessionError} `SESSION_EXISTS` when a live or deleted session has this id. */
@@ -236,9 +248,12 @@ export class MemoryDriver implements StoreDriver {
     if (this.#sessions.has(id)) throw sessionExists(id);
   }
 
-  #heads(deleted: boolean): SessionHead[] {
-    const all = [...this.#sessions.values()].filter(({ deletedAt }) => (deletedAt !== null) === deleted);
-    return all.map(({ head }) => head);
+  /** The heads of live or deleted sessions; with `ids`, only of these. */
+  #heads(deleted: boolean, ids: ReadonlySet<string> | null = null): SessionHead[] {
+    const sessions = ids === null ? this.#sessions.values() : [...ids].map((id) => this.#sessions.get(id));
+    return [...sessions].flatMap((session) =>
+      session !== undefined && (session.deletedAt !== null) === deleted ? session.head : [],
+    );
   }
 
   #checkpoint(id: string): Checkpoint | null {

@@ -1,0 +1,129 @@
+import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import { CountedBackend } from "../../../test/counted-sandbox.ts";
+import { asking, calling, callOf, modelOf, saying, someAgent, toolOf } from "../../../test/sample-run.ts";
+import { entriesOf } from "../../../test/sample-run-log.ts";
+import { scripted } from "../../models/scripted.ts";
+import { Session } from "../../session/value/session.ts";
+import { openMemoryStore } from "../../stores/memory/index.ts";
+import { loadSession } from "../../tree/persisted-session.ts";
+import { abandonRun } from "../active-runs.ts";
+import type { LoopOptions } from "../loop-options.ts";
+import { runSessionLoop } from "../run-session-loop.ts";
+import { answerIdOf } from "../../session/log/open-runs.ts";
+import { resumeSession } from "./resume-session.ts";
+
+const usage = { inputTokens: 30, outputTokens: 20, totalTokens: 50 };
+
+/** A run that parks at the question of every answer and is recovered after each one, until it ends; how often it was claimed. */
+async function claimsOf(options: Partial<LoopOptions>): Promise<{ claims: number; end: object; spent: number }> {
+  const store = openMemoryStore();
+  const model = modelOf(async () => ({ ...calling(callOf("1", "pay")), usage }));
+  const tools = [toolOf("pay", () => "paid", { needsApproval: () => true })];
+  const given = { model, tools, builtInTools: false, persist: store, park: { afterMs: 0 }, ...options };
+  let run = runSessionLoop(asking(), someAgent(), given);
+  for (let claims = 1; ; claims++) {
+    const { sessionId, status, questions, usage: spent } = await run;
+    const id = sessionId as string;
+    if (status !== "parked" || claims === 8) {
+      const end = (await entriesOf(store, id)).findLast(({ type }) => type === "run") as object;
+      return { claims, end, spent: spent?.totalTokens ?? 0 };
+    }
+    for (const { question, callId } of questions) {
+      const decision = { approved: true };
+      const ids = { id: answerIdOf(question), runId: run.runId, callId, question };
+      await store.append(id, [{ type: "approval", ...ids, decision }]);
+    }
+    const { user, agent } = await resumeSession({ store, sessionId: id });
+    run = runSessionLoop(user, agent, given);
+  }
+}
+
+test("the limits of a run hold over all of its claims: its rounds with calls", async () => {
+  const { claims, end, spent } = await claimsOf({ maxToolRounds: 2 });
+  expect([claims, spent]).toEqual([3, 100]);
+  expect(end).toMatchObject({ phase: "finished", truncated: true, usage: { totalTokens: 100 } });
+});
+
+test("the limits of a run hold over all of its claims: its budget", async () => {
+  const { claims, end, spent } = await claimsOf({ budget: { totalTokens: 120 } });
+  expect([claims, spent]).toEqual([3, 150]);
+  expect(end).toMatchObject({ phase: "finished", truncated: true, usage: { totalTokens: 150 } });
+});
+
+test("a sandbox that a tool opens through its session is recorded, and a recovery opens no second one", async () => {
+  const store = openMemoryStore();
+  const backend = new CountedBackend();
+  const opened = toolOf("open", async (_args, { session }) => (await session.requireSandbox()).id);
+  const given = { tools: [opened], builtInTools: false, persist: store };
+  const calls = calling(callOf("1", "open"));
+  let isAsked = (): void => {};
+  const asked = new Promise<void>((resolve) => {
+    isAsked = resolve;
+  });
+  const hanging = async (): Promise<never> => {
+    isAsked();
+    return new Promise<never>(() => {});
+  };
+  const run = runSessionLoop(asking().to(backend.name), someAgent(), { ...given, model: scripted([calls, hanging]) });
+  run.synchronize().catch(() => {});
+  await asked;
+  await abandonRun(run.id);
+  const { user, agent } = await resumeSession({ store, sessionId: run.id });
+  const answer = await runSessionLoop(user, agent, { ...given, model: scripted([calls, saying("Done.")]) });
+  expect(backend.opens).toBe(1);
+  const [started, placed] = (await entriesOf(store, run.id)).filter(({ type }) => type === "run");
+  expect(started).not.toHaveProperty("sandbox");
+  expect(placed).toMatchObject({ phase: "started", sandbox: { handleId: backend.live.keys().next().value } });
+  await answer.closeSandbox();
+});
+
+test("sandboxHandleId is recorded in place of the handle of a sandbox that is open already", async () => {
+  const store = openMemoryStore();
+  const user = asking().to(new CountedBackend().name);
+  await user.requireSandbox();
+  const tools = [toolOf("open", async (_args, context) => (await context.requireSandbox()).id)];
+  const model = scripted([calling(callOf("1", "open")), saying("Done.")]);
+  const given = { model, tools, builtInTools: false, persist: store, sandboxHandleId: "outer" };
+  const answer = await runSessionLoop(user, someAgent(), given);
+  const handles = (await entriesOf(store, answer.id)).flatMap((entry) =>
+    entry.type === "run" && entry.sandbox !== undefined ? entry.sandbox.handleId : [],
+  );
+  expect(new Set(handles)).toEqual(new Set(["outer"]));
+  await answer.closeSandbox();
+});
+
+test("persist with the id of a session continues its file, and writes no file of that name", async () => {
+  const [home, work] = await Promise.all(["home", "work"].map((name) => mkdtemp(join(tmpdir(), `skein-${name}-`))));
+  const [before, cwd] = [process.env.SKEIN_HOME, process.cwd()];
+  onTestFinished(async () => {
+    process.chdir(cwd);
+    if (before === undefined) delete process.env.SKEIN_HOME;
+    else process.env.SKEIN_HOME = before;
+    await Promise.all([home, work].map((path) => rm(path as string, { recursive: true, force: true })));
+  });
+  process.env.SKEIN_HOME = home;
+  process.chdir(work as string);
+  const model = scripted(["One.", "Two."]);
+  const { id } = await runSessionLoop(asking(), someAgent(), { model, persist: true, register: false });
+  const { user, agent } = await resumeSession(id);
+  await runSessionLoop(user, agent, { model, persist: id });
+  expect(await readdir(work as string)).toEqual([]);
+  expect((await loadSession(id)).transcript.toMessages().map(({ content }) => content)).toEqual(
+    expect.arrayContaining(["One.", "Two."]),
+  );
+});
+
+test("a run without instructions is recovered without a system message", async () => {
+  const store = openMemoryStore();
+  const nobody = Session.create({ kind: "empty" });
+  const failing = scripted([new Error("Gone.")]);
+  const run = runSessionLoop(asking("Hi."), nobody, { model: failing, persist: store });
+  await expect(run.synchronize()).rejects.toThrow("Gone.");
+  const { user, agent } = await resumeSession({ store, sessionId: run.id });
+  const model = scripted(["Hello."]);
+  await runSessionLoop(user, agent, { model, persist: store });
+  expect(model.requests[0]?.messages).toEqual([{ role: "user", content: "Hi." }]);
+});
