@@ -19,6 +19,7 @@ import {
   type TranscriptBlock,
   type TranscriptItem,
 } from "./transcript-item.ts";
+import { withData } from "../stores/blobs/message-blobs.ts";
 import { attachmentBytes } from "../session/message.ts";
 
 /** Image types that cannot contain scripts. */
@@ -43,7 +44,8 @@ export async function* exportHtml(source: ExportSource): AsyncGenerator<string, 
   for await (const entry of readEntries(source)) {
     if (!survey.onPath.has(entry.id)) continue;
     const label = survey.labels.get(entry.id);
-    const item = itemOf(await shownInSlices(source, entry), source.head.undone.includes(entry.id));
+    const whole = await withData(entry, { store: source.store, sessionId: source.head.header.id });
+    const item = itemOf(await shownInSlices(source, whole), source.head.undone.includes(entry.id));
     if (item === null && label === undefined && !survey.branches.has(entry.id)) continue;
     yield* renderItem(item ?? { kind: "note", title: shown(source, entry.type), details: [], blocks: [] }, {
       seq: entry.seq,

@@ -15,11 +15,11 @@ export async function* exportJsonl(source: ExportSource, onlyPath: boolean): Asy
   const onPath = onlyPath ? await readPathIds(store, head.header.id, leafId) : null;
   if (sanitizer !== null) {
     sanitizer.learn(head.header);
-    for await (const entry of readEntries(source)) await inSlices(sanitizer.learnSteps(entry));
+    for await (const entry of readEntries(source, { data: true })) await inSlices(sanitizer.learnSteps(entry));
   }
   const header = onPath === null ? head.header : await headerOfPath(source, onPath);
   yield `${JSON.stringify(sanitizer === null ? header : sanitizeHeader(header, sanitizer))}\n`;
-  for await (const entry of readEntries(source)) {
+  for await (const entry of readEntries(source, { data: true })) {
     if (onPath !== null && !belongs(entry, onPath)) continue;
     yield `${formatEntry(sanitizer === null ? entry : await inSlices(sanitizer.sanitizeSteps(entry)))}\n`;
   }

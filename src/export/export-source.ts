@@ -3,6 +3,7 @@ import { type Entry, entryCharacters, isNode } from "../session/log/entry.ts";
 import { notANode, SessionNotFoundError, UnknownEntryError } from "../session/errors.ts";
 import { EMPTY_PATH, type PathSummary, type SessionHead } from "../session/log/fold.ts";
 import type { SessionStore } from "../session/store.ts";
+import { withData } from "../stores/blobs/message-blobs.ts";
 import { walkUp } from "../tree/path-reader.ts";
 import type { SteppedSanitizer } from "./sanitizer.ts";
 
@@ -40,9 +41,14 @@ const BRANCHES_NAMED_MAX = 5;
 /**
  * The entries of the log, oldest first, up to its version at the start of the export.
  *
+ * With `data`, images and files are part of them, as far as an entry can hold them.
+ *
  * @throws {SessionNotFoundError} if the session was deleted meanwhile, so that no export is silently incomplete.
  */
-export async function* readEntries({ store, head }: ExportSource): AsyncGenerator<Entry, void, undefined> {
+export async function* readEntries(
+  { store, head }: ExportSource,
+  { data = false }: { readonly data?: boolean } = {},
+): AsyncGenerator<Entry, void, undefined> {
   let read = 0;
   let characters = 0;
   if (head.version > 0) {
@@ -53,7 +59,7 @@ export async function* readEntries({ store, head }: ExportSource): AsyncGenerato
         await nextSlice();
         characters = 0;
       }
-      yield entry;
+      yield data ? await withData(entry, { store, sessionId: head.header.id }) : entry;
     }
   }
   if (read < head.version) throw new SessionNotFoundError(head.header.id);

@@ -17,6 +17,7 @@ import { checkHeader, type SessionHeader } from "../session/log/header.ts";
 import { UNKNOWN_LINEAGE } from "../session/lineage/lineage-scope.ts";
 import type { CreateOptions, SessionStore } from "../session/store.ts";
 import { findErased, refuseErased } from "../stores/tombstones.ts";
+import type { FindBlob } from "../session/blob.ts";
 import { entryProblem } from "../stores/jsonl/log-line.ts";
 
 /** Options of `importSession`. */
@@ -34,6 +35,8 @@ export interface ImportOptions {
   readonly counts?: boolean;
   /** Maximum number of entries (default: no limit). The store creates the session in one step that cannot be interrupted. */
   readonly entriesMax?: number;
+  /** Finds images and files that the file refers to and does not contain. */
+  readonly findBlob?: FindBlob;
   /** Limits that the store checks in the same step. */
   readonly limits?: Pick<CreateOptions, "maxOpenPerUser" | "variablesBytesMax">;
 }
@@ -44,6 +47,7 @@ const IMPORT_KEYS: KeysOf<ImportOptions> = {
   trust: true,
   counts: true,
   entriesMax: true,
+  findBlob: true,
   limits: true,
 };
 
@@ -108,10 +112,15 @@ export async function importSession(
     erased.size === 0 ? entries : entries.map((entry) => (erased.has(entry.id) ? erasedEntry(entry) : entry));
   const { id = header.id, userId = header.userId } = options;
   const named = { ...header, id, userId };
-  if (trust) return store.create(checkHeader(named), { entries: kept, ...options.limits });
+  const found = options.findBlob === undefined ? {} : { findBlob: options.findBlob };
+  if (trust) return store.create(checkHeader(named), { entries: kept, ...found, ...options.limits });
   const words = wordsOf(named, kept);
   const inherited = { entries: words.entries.length, counts: options.counts !== false };
-  return store.create(checkHeader({ ...words.header, inherited }), { entries: words.entries, ...options.limits });
+  return store.create(checkHeader({ ...words.header, inherited }), {
+    entries: words.entries,
+    ...found,
+    ...options.limits,
+  });
 }
 
 /** The log without authors, placement, root and lineage, which an untrusted file must not set. */

@@ -4,6 +4,9 @@ import type { FormatName } from "./foreign-format.ts";
 /** Maximum characters of a line in one entry: a character takes at most six bytes as JSON, an entry at most 8 MiB. */
 const PART_CHARACTERS_MAX = 1_000_000;
 
+/** The same, where most of it is base64, whose characters take a byte each. */
+const WITH_DATA_CHARACTERS_MAX = 5_000_000;
+
 /** The bodies of the `custom` entries that keep a line verbatim. A long line is split into several, in order. */
 export function keptBodies(format: FormatName, text: string): NodeBody[] {
   const parts: string[] = [];
@@ -11,6 +14,9 @@ export function keptBodies(format: FormatName, text: string): NodeBody[] {
     let to = Math.min(from + PART_CHARACTERS_MAX, text.length);
     // A surrogate pair is not split: a lone surrogate cannot be stored.
     if (to < text.length && isHighSurrogate(text.charCodeAt(to - 1))) to--;
+    // Data stays whole, so that the same picture in a message and in this line is stored once.
+    const end = endOfBase64(text, to);
+    if (end - from <= WITH_DATA_CHARACTERS_MAX) to = end;
     parts.push(text.slice(from, to));
     if (to === text.length) break;
     from = to;
@@ -57,6 +63,13 @@ export function isOneLine(text: string): boolean {
   } catch {
     return false;
   }
+}
+
+/** Where the base64 ends that goes on at this position; the position itself where there is none. */
+function endOfBase64(text: string, at: number): number {
+  let end = at;
+  while (end < text.length && /[A-Za-z0-9+/=]/.test(text[end] as string)) end++;
+  return end;
 }
 
 function isHighSurrogate(unit: number): boolean {

@@ -4,6 +4,7 @@ import type { SessionHead } from "../../session/log/fold.ts";
 import { createHeader, type Lineage, type SessionHeader } from "../../session/log/header.ts";
 import { isCwd } from "../../session/id.ts";
 import type { CreateOptions, SessionStore } from "../../session/store.ts";
+import { canonicalAttachments } from "../../stores/blobs/attachments.ts";
 import { canonicalJson } from "../../stores/doctor/log-digest.ts";
 import type { AssistantMessage } from "../../session/message.ts";
 import { addCost, addUsage, NO_USAGE, type Usage } from "../../session/usage.ts";
@@ -392,7 +393,7 @@ function createLimits({ limits }: ImportTarget): Pick<CreateOptions, "maxOpenPer
 }
 
 function fingerprint(entry: Entry | ForeignDraft): string {
-  return digest(canonicalJson(bodyOf(entry)));
+  return digest(canonicalJson(canonicalAttachments(bodyOf(entry))));
 }
 
 type AnswerDraft = Extract<ForeignDraft, { type: "message" }> & { readonly message: AssistantMessage };

@@ -6,6 +6,7 @@ import type { SessionHead } from "../../session/log/fold.ts";
 import type { SessionHeader } from "../../session/log/header.ts";
 import type { SessionStore } from "../../session/store.ts";
 import { createSanitizer, type Sanitizer } from "../../export/index.ts";
+import { withData } from "../../stores/blobs/message-blobs.ts";
 import { asFirstVersion, firstVersionIds } from "./entry-version.ts";
 import type { ForeignFormat, ForeignSource, Handoff } from "./foreign-format.ts";
 import { noteOf } from "./foreign-note.ts";
@@ -136,7 +137,8 @@ async function* readShown(
     }
     if (compactions.has(id) || entry.type === "prune" || entry.type === "compaction_undone") continue;
     const moved = parentId === null ? undefined : compactions.get(parentId);
-    const shown = asFirstVersion(moved === undefined ? entry : { ...entry, parentId: moved }, names);
+    const whole = await withData(entry, { store, sessionId: head.header.id });
+    const shown = asFirstVersion(moved === undefined ? whole : { ...whole, parentId: moved }, names);
     yield sanitizer === undefined ? shown : sanitizer.sanitize(shown);
   }
 }

@@ -3,6 +3,7 @@ import type { Entry } from "../../session/log/entry.ts";
 import { checkName } from "../../session/id.ts";
 import type { SessionHead } from "../../session/log/fold.ts";
 import type { Checkpoint, SessionStore } from "../../session/store.ts";
+import { withData } from "../../stores/blobs/message-blobs.ts";
 import { authoredBy, type FoundSession, findSessions } from "./plan-erase.ts";
 
 /** The most entries in one read, and the characters after which a read stops. */
@@ -61,8 +62,14 @@ async function* logOf(store: SessionStore, { head, deleted }: FoundSession): Asy
     const texts = await store.readJson(header.id, range);
     if (texts.length === 0) return;
     after += texts.length;
-    yield `${texts.join("\n")}\n`;
+    for (const text of texts) yield `${deleted ? text : await wholeText(store, header.id, text)}\n`;
   }
+}
+
+/** The JSON of an entry with the data of its images and files. */
+async function wholeText(store: SessionStore, sessionId: string, text: string): Promise<string> {
+  if (!text.includes("sha256:")) return text;
+  return JSON.stringify(await withData(JSON.parse(text) as Entry, { store, sessionId }));
 }
 
 /** The entries and checkpoints that a user authored in a session of another user. */
@@ -72,7 +79,8 @@ async function* authoredIn(
   isTheirs: (entry: Entry) => boolean,
   made: readonly Checkpoint[],
 ): AsyncGenerator<string> {
-  for await (const entry of store.read(header.id, { before: version })) if (isTheirs(entry)) yield* linesOf([entry]);
+  for await (const entry of store.read(header.id, { before: version }))
+    if (isTheirs(entry)) yield* linesOf([await withData(entry, { store, sessionId: header.id })]);
   yield* linesOf(made);
 }
 

@@ -1,9 +1,11 @@
 import { sameJson } from "../../internal/json.ts";
 import { LruCache } from "../../internal/lru-cache.ts";
 import type { FindBlob } from "../../session/blob.ts";
+import { ENTRY_BYTES_MAX } from "../../session/limits.ts";
+import type { Entry } from "../../session/log/entry.ts";
 import type { Message } from "../../session/message.ts";
 import type { SessionStore } from "../../session/store.ts";
-import { canonicalAttachments, referencesOf, restoreEntry } from "./attachments.ts";
+import { base64Characters, canonicalAttachments, referencesOf, restoreEntry } from "./attachments.ts";
 
 /** A stored session, whose blobs a message refers to. */
 export interface BlobPlace {
@@ -78,6 +80,19 @@ export async function withAttachments(
     made.push((await restoreEntry({ type: "message", message } as const, read)).message);
   }
   return made;
+}
+
+/**
+ * An entry with the data of its images and files, for whoever takes it elsewhere. Stays as it is if it would be larger than an
+ * entry may be, or if a blob is not there.
+ */
+export async function withData<T extends Entry>(entry: T, place: BlobPlace): Promise<T> {
+  const references = referencesOf(entry);
+  if (references.size === 0) return entry;
+  let characters = JSON.stringify(entry).length;
+  for (const bytes of references.values()) characters += base64Characters(bytes);
+  if (characters > ENTRY_BYTES_MAX) return entry;
+  return restoreEntry(entry, (blob) => readData([place], blob));
 }
 
 /** The data of a blob as base64, from the first of the places that has it. */

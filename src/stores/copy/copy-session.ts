@@ -1,8 +1,10 @@
 import { checkOptionsOf, checkStoreArgument, type KeysOf } from "../../session/check-arguments.ts";
+import type { FindBlob } from "../../session/blob.ts";
 import type { Entry } from "../../session/log/entry.ts";
 import { SessionError, SessionNotFoundError, show } from "../../session/errors.ts";
 import { inheritedUpTo, type SessionHead } from "../../session/log/fold.ts";
 import type { Checkpoint, SessionStore } from "../../session/store.ts";
+import { withData } from "../blobs/message-blobs.ts";
 import { findErased, findErasedCheckpoints, hasTombstones, refuseErased } from "../tombstones.ts";
 import { canonicalJson, digestOf, firstDifference, headerText, type LogDigest } from "../doctor/log-digest.ts";
 
@@ -179,8 +181,9 @@ class SessionCopy {
     const flush = async (): Promise<void> => {
       this.#options.signal?.throwIfAborted();
       const start = this.#version;
-      if (start === null) await this.#make(() => this.#to.create(header, { entries: batch }));
-      else await this.#to.append(this.#sessionId, batch, { expectedVersion: start, verbatim: true });
+      const findBlob: FindBlob = (blob) => this.#from.blob(this.#sessionId, blob);
+      if (start === null) await this.#make(() => this.#to.create(header, { entries: batch, findBlob }));
+      else await this.#to.append(this.#sessionId, batch, { expectedVersion: start, verbatim: true, findBlob });
       const version = (start ?? 0) + batch.length;
       this.#version = version;
       this.#appended += batch.length;
@@ -190,8 +193,10 @@ class SessionCopy {
     };
     const after = (this.#version ?? 0) - 1;
     for await (const entry of this.#from.read(this.#sessionId, { after, before: versionTotal })) {
-      batch.push(entry);
-      characters += JSON.stringify(entry).length;
+      const place = { store: this.#from, sessionId: this.#sessionId };
+      const copied = this.#to.capabilities.blobs === true ? entry : await withData(entry, place);
+      batch.push(copied);
+      characters += JSON.stringify(copied).length;
       if (batch.length >= BATCH_ENTRIES || characters >= BATCH_CHARACTERS) await flush();
     }
     if (batch.length > 0 || this.#version === null) await flush();

@@ -2,6 +2,7 @@ import { checkOptionsOf, checkStoreArgument, type KeysOf } from "../../session/c
 import { createHash } from "node:crypto";
 import type { Entry } from "../../session/log/entry.ts";
 import type { SessionHeader } from "../../session/log/header.ts";
+import { canonicalAttachments } from "../blobs/attachments.ts";
 import type { SessionStore } from "../../session/store.ts";
 
 /** The digest of a session's header and of its first `version` entries. */
@@ -36,7 +37,7 @@ export async function digestOf(
   let version = 0;
   for await (const entry of store.read(sessionId, { before: options.version ?? head.version })) {
     options.signal?.throwIfAborted();
-    hash.update(`${canonicalJson(entry)}\n`);
+    hash.update(`${canonicalEntry(entry)}\n`);
     version += 1;
   }
   return { version, digest: hash.digest("hex") };
@@ -48,6 +49,11 @@ export async function digestOf(
  */
 export function headerText(header: SessionHeader): string {
   return canonicalJson({ ...header, version: 1 });
+}
+
+/** An entry as text that is the same in every store: an image or file counts as the SHA-256 of its bytes, wherever they are. */
+export function canonicalEntry(entry: Entry): string {
+  return canonicalJson(canonicalAttachments(entry));
 }
 
 /** A JSON value as text with sorted keys. */
@@ -73,9 +79,8 @@ export async function firstDifference(
   let position = 0;
   try {
     for await (const entry of one.store.read(one.sessionId, { before: version })) {
-      const text = canonicalJson(entry);
       const { value, done } = await others.next();
-      if (done === true || canonicalJson(value) !== text) return position;
+      if (done === true || canonicalEntry(value) !== canonicalEntry(entry)) return position;
       seen(entry);
       position += 1;
     }
