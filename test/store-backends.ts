@@ -29,12 +29,12 @@ const redisBackends: readonly Backend[] = [
   {
     name: "redis",
     open: async (directory) => openRedisStore({ url: await redisUrl(), prefix: prefixOf(directory) }),
-    skips: ["the store keeps the data of images in entries"],
+    skips: [],
   },
   {
     name: "redis (ioredis)",
     open: async (directory) => openRedisStore({ client: await ioRedisClient(), prefix: prefixOf(directory) }),
-    skips: ["the store keeps the data of images in entries"],
+    skips: [],
   },
 ];
 
@@ -53,19 +53,19 @@ const all: readonly Backend[] = [
   ...sqliteDrivers.map((driver) => ({
     name: `sqlite (${driver})`,
     open: (directory: string) => openSqliteStore({ path: join(directory, "skein.db"), driver, create: true }),
-    skips: ["the store keeps the data of images in entries"],
+    skips: [],
   })),
   {
     name: "postgres",
     // Few connections, because opening them takes most of the time of a short test.
     open: async (directory) =>
       openPostgresStore({ url: await postgresUrl(), schema: await schemaOf(directory), connectionsMax: 3 }),
-    skips: ["the store keeps the data of images in entries"],
+    skips: [],
   },
   {
     name: "postgres (pg)",
     open: async (directory) => openPostgresStore({ sql: await postgresPool(), schema: await schemaOf(directory) }),
-    skips: ["the store keeps the data of images in entries"],
+    skips: [],
   },
   ...(redisSkip === null ? redisBackends : []),
 ];

@@ -99,6 +99,9 @@ export async function applyRetention(store: SessionStore, options: RetentionOpti
   const before = options.purgeAfter?.olderThan.toISOString();
   options.signal?.throwIfAborted();
   const purged = before === undefined || dry ? 0 : await store.purge(before);
+  // What purged sessions referred to, and uploads of more than a day ago that were not used.
+  if (before !== undefined && !dry)
+    await store.sweepBlobs(options.signal === undefined ? {} : { signal: options.signal });
   const vacuums = options.vacuum === true && purged > 0 && canVacuum(store);
   if (vacuums) await store.vacuum();
   const { deleted, erased, archived, failures } = pass;

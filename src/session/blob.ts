@@ -81,6 +81,8 @@ export interface BlobStore {
 export interface SweepBlobsOptions {
   /** Keep what was put or renewed within this time (default: 24 hours). */
   readonly graceMs?: number;
+  /** Only the blobs of the forks of this root session. */
+  readonly scope?: string;
   readonly signal?: AbortSignal;
 }
 
@@ -91,6 +93,8 @@ export interface SweptBlobs {
   readonly removed: number;
   /** How many bytes the removed ones had. */
   readonly bytes: number;
+  /** Set if a session cannot be read: then nothing was removed. */
+  readonly unreadable?: true;
 }
 
 /** How a store keeps blobs. */

@@ -1,5 +1,5 @@
 import type { JsonObject, JsonValue } from "../internal/json.ts";
-import type { BlobInput, BlobRef, FindBlob, StoredBlob } from "./blob.ts";
+import type { BlobInput, BlobRef, FindBlob, StoredBlob, SweepBlobsOptions, SweptBlobs } from "./blob.ts";
 import type { Attachment } from "./message.ts";
 import type { Entry, EntryDraft, SessionStatus } from "./log/entry.ts";
 import type { PathSummary, SessionHead } from "./log/fold.ts";
@@ -272,6 +272,8 @@ export interface SessionStore extends AsyncDisposable {
    * @throws {SessionError} `TOO_LARGE`, `BLOBS_QUOTA_EXCEEDED`, or `NOT_SUPPORTED` by a store that keeps no blobs.
    */
   putBlob(sessionId: string, bytes: BlobInput): Promise<BlobRef>;
+  /** Removes the blobs that no entry refers to and that were not stored or used within a day. Reads the logs of all sessions. */
+  sweepBlobs(options?: SweepBlobsOptions): Promise<SweptBlobs>;
   /** Returns the summary of the path that ends at a node; null for a fact or an unknown entry. */
   path(sessionId: string, entryId: string): Promise<PathSummary | null>;
   /** Reads all settings of a path. The cost depends on the number of settings, not on how often they were changed. */

@@ -9,7 +9,7 @@ import type { LedgerTable } from "../session/ledger.ts";
 import { matchesRuns, type OpenRun, stepRuns } from "../session/log/open-runs.ts";
 import { hasBegun } from "../session/log/run-fold.ts";
 import type { Settings } from "../session/log/settings.ts";
-import type { BlobInput, BlobRef, StoredBlob } from "../session/blob.ts";
+import type { BlobInput, BlobRef, StoredBlob, SweepBlobsOptions, SweptBlobs } from "../session/blob.ts";
 import type { Attachment } from "../session/message.ts";
 import type {
   AggregateQuery,
@@ -122,6 +122,10 @@ class InheritedView implements SessionStore {
 
   putBlob(sessionId: string, bytes: BlobInput): Promise<BlobRef> {
     return this.#store.putBlob(sessionId, bytes);
+  }
+
+  sweepBlobs(options?: SweepBlobsOptions): Promise<SweptBlobs> {
+    return this.#store.sweepBlobs(options);
   }
 
   path(sessionId: string, entryId: string): Promise<PathSummary | null> {

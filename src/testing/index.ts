@@ -1,6 +1,7 @@
 export { type PromptCache, promptCache, type PromptCacheInit, type PromptCacheUsage } from "./cache/prompt-cache.ts";
 export { checkHeadIsFold } from "./check-head-is-fold.ts";
 export { type StoreCase, type StoreCaseContext, type StoreCaseNeed, skipReason } from "./store-case.ts";
+export { blobStoreCases, type BlobStoreCase } from "./blob-store-cases.ts";
 export { storeCases } from "./store-cases.ts";
 export {
   type ModelAbility,

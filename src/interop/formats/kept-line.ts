@@ -67,9 +67,10 @@ export function isOneLine(text: string): boolean {
 
 /** Where the base64 ends that goes on at this position; the position itself where there is none. */
 function endOfBase64(text: string, at: number): number {
-  let end = at;
-  while (end < text.length && /[A-Za-z0-9+/=]/.test(text[end] as string)) end++;
-  return end;
+  const run = /[A-Za-z0-9+/=]*/y;
+  run.lastIndex = at;
+  run.test(text);
+  return run.lastIndex;
 }
 
 function isHighSurrogate(unit: number): boolean {

@@ -43,10 +43,10 @@ export interface NotCovered {
   readonly sessionId: string;
   /**
    * `words-of-others`: others answered in their own words. `snapshot`: the files of a checkpoint could not be freed from this
-   * process.
+   * process. `blobs`: images and files could not be removed, because a session that cannot be read may refer to them.
    */
-  readonly reason: "words-of-others" | "snapshot";
-  /** The number of entries or snapshots. */
+  readonly reason: "words-of-others" | "snapshot" | "blobs";
+  /** The number of entries, snapshots, or images and files. */
   readonly count: number;
 }
 
@@ -60,6 +60,8 @@ export interface EraseReport {
   readonly checkpoints: number;
   /** How many of these checkpoints held files. */
   readonly snapshots: number;
+  /** The number of images and files that were removed, because nothing refers to them any more. 0 in a dry run. */
+  readonly blobs: number;
   readonly keptByForks: readonly KeptByFork[];
   readonly notCovered: readonly NotCovered[];
   /** Why the store's files could not be rewritten, if that was requested; everything else is done. */

@@ -113,8 +113,9 @@ class Erasure {
       await this.#remove(some);
       for (let count = 0; count < some.length; count++) await this.#afterStep(plan);
     }
+    const blobs = await this.#removeBlobs(plan);
     await this.#store.eraser.clearStatistics?.();
-    const finished = { ...plan, notCovered: [...plan.notCovered, ...this.#unfreed], done: true };
+    const finished = { ...plan, blobs, notCovered: [...plan.notCovered, ...this.#unfreed], done: true };
     await writePlan(this.#store.eraser, this.#target, finished);
     return finished;
   }
@@ -131,6 +132,19 @@ class Erasure {
       await writeTombstones(eraser, at, { sessionIds: sessionIds.slice(...part), entryIds: entryIds.slice(...part) });
       await this.#throttle.pause();
     }
+  }
+
+  /** Removes the images and files that nothing refers to any more, those included that were uploaded and not yet used. */
+  async #removeBlobs({ removals, cleanings }: ErasePlan): Promise<number> {
+    const roots = new Set([...removals, ...cleanings].flatMap(({ root }) => root ?? []));
+    const { signal } = this.#options;
+    let removed = 0;
+    for (const scope of roots) {
+      const swept = await this.#store.sweepBlobs({ graceMs: 0, scope, ...(signal === undefined ? {} : { signal }) });
+      removed += swept.removed;
+      if (swept.unreadable === true) this.#unfreed.push({ sessionId: scope, reason: "blobs", count: swept.blobs });
+    }
+    return removed;
   }
 
   /** Erases words in a session of another user. */
@@ -214,7 +228,7 @@ class Erasure {
     this.#options.onProgress?.({ step, sessionsDone: this.#done, sessionsTotal });
   }
 
-  async #reportOf({ removals, cleanings, kept, notCovered }: ErasePlan): Promise<EraseReport> {
+  async #reportOf({ removals, cleanings, kept, notCovered, blobs = 0 }: ErasePlan): Promise<EraseReport> {
     const sum = (field: "entries" | "checkpoints" | "snapshots"): number =>
       removals.reduce((total, removal) => total + removal[field], 0);
     const heads = await this.#store.heads(kept.map(({ forkId }) => forkId));
@@ -224,6 +238,7 @@ class Erasure {
       checkpoints:
         sum("checkpoints") + cleanings.reduce((total, { checkpointIds = [] }) => total + checkpointIds.length, 0),
       snapshots: sum("snapshots"),
+      blobs,
       keptByForks: kept.map(({ sessionId, forkId }, index) => ({
         sessionId,
         forkId,

@@ -1,5 +1,6 @@
 import { clashingId } from "../merge/merge-plan.ts";
 import type { Entry } from "../../session/log/entry.ts";
+import { rootIdOf } from "../../session/log/header.ts";
 import type { SessionHead } from "../../session/log/fold.ts";
 import { parentsOf } from "../../session/query.ts";
 import type { SessionQuery, SessionStore, StoreEraser } from "../../session/store.ts";
@@ -123,7 +124,8 @@ class ErasePlanning {
     }
     const checkpoints = await this.#store.listCheckpoints(id, { deleted });
     const snapshots = checkpoints.filter((checkpoint) => heldBackend(checkpoint) !== null).length;
-    return { id, entries: head.version - first, checkpoints: checkpoints.length, snapshots };
+    const root = rootIdOf(head.header);
+    return { id, root, entries: head.version - first, checkpoints: checkpoints.length, snapshots };
   }
 
   async #findAuthored(userId: string): Promise<void> {
@@ -197,7 +199,13 @@ class ErasePlanning {
       } = findWords(await readFound(this.#store, found), { ancestors, inherited }, words);
       const checkpointIds = this.#checkpoints.get(id) ?? [];
       if (erase.size + checkpointIds.length > 0)
-        cleanings.push({ id, deleted: found.deleted, entryIds: [...erase], checkpointIds });
+        cleanings.push({
+          id,
+          root: rootIdOf(found.head.header),
+          deleted: found.deleted,
+          entryIds: [...erase],
+          checkpointIds,
+        });
       for (const [sessionId, entryIds] of keeps) kept.push({ sessionId, forkId: id, entryIds });
       if (answers > 0) notCovered.push({ sessionId: id, reason: "words-of-others", count: answers });
       await this.#input.throttle.pause();
@@ -291,6 +299,8 @@ export async function* authoredBy(
 /** A session to be removed. */
 export interface PlannedRemoval {
   readonly id: string;
+  /** The root session of its forks, whose blobs are looked through; absent in plans of earlier versions. */
+  readonly root?: string;
   readonly entries: number;
   readonly checkpoints: number;
   readonly snapshots: number;
@@ -299,6 +309,8 @@ export interface PlannedRemoval {
 /** A session of another user with entries to be erased. */
 export interface PlannedCleaning {
   readonly id: string;
+  /** Like that of a removal. */
+  readonly root?: string;
   /** Whether it is deleted; it is undeleted for the erasure, and deleted again. */
   readonly deleted: boolean;
   readonly entryIds: readonly string[];
@@ -321,6 +333,8 @@ export interface ErasePlan {
   readonly cleanings: readonly PlannedCleaning[];
   readonly kept: readonly PlannedKeeping[];
   readonly notCovered: readonly NotCovered[];
+  /** How many images and files were removed, once it is done. */
+  readonly blobs?: number;
   readonly done: boolean;
 }
 

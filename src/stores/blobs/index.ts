@@ -9,6 +9,8 @@ export type {
   BlobStore,
   FindBlob,
   StoredBlob,
+  SweepBlobsOptions,
+  SweptBlobs,
 } from "../../session/blob.ts";
 export type { Attachment, BlobAttachment, InlineAttachment } from "../../session/message.ts";
 export { fileBlobs, type FileBlobsOptions } from "./file-blobs.ts";

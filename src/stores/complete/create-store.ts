@@ -1,4 +1,4 @@
-import { checkArgument, isObject } from "../../session/check-arguments.ts";
+import { checkArgument, checkOptionsOf, isObject, type KeysOf } from "../../session/check-arguments.ts";
 import { NOTHING_FOUND, planNow, type StoredEntry } from "../../session/log/append-plan.ts";
 import { type CheckedDraft, checkDrafts } from "../../session/log/draft.ts";
 import type { Entry, EntryBody, EntryDraft } from "../../session/log/entry.ts";
@@ -38,7 +38,7 @@ import { canonicalAttachments, type ExtractedBlobs, extractBlobs, holdsAttachmen
 import { findBlobOf } from "../blobs/message-blobs.ts";
 import { defined } from "../../internal/defined.ts";
 import { sameJson } from "../../internal/json.ts";
-import type { BlobInput, BlobOptions, BlobRef, StoredBlob } from "../../session/blob.ts";
+import type { BlobInput, BlobOptions, BlobRef, StoredBlob, SweepBlobsOptions, SweptBlobs } from "../../session/blob.ts";
 import type { Attachment, InlineAttachment, Message } from "../../session/message.ts";
 import { inlineBlob, isInline, SessionBlobs } from "./session-blobs.ts";
 import { aggregateSessions } from "./aggregate-sessions.ts";
@@ -59,6 +59,7 @@ import { listPage } from "./list-page.ts";
 import { listedHeads } from "./list-pages.ts";
 import { searchByScan } from "./search-by-scan.ts";
 import { storeClosed } from "./store-closed.ts";
+import { sweepBlobs } from "./sweep-blobs.ts";
 import { WatchHub } from "./watch-hub.ts";
 
 const JSON_ENTRIES_DEFAULT = 100;
@@ -70,7 +71,7 @@ const DRAFTS_AT_ONCE = 1000;
  * An erasure waits longer than this between finding a blob without references and removing it, so that an append that takes less
  * time keeps its blobs.
  */
-const BLOBS_HELD_MS = 250;
+const BLOBS_HELD_MS = 150;
 const NO_OPTIONS: AppendOptions = Object.freeze({});
 
 /**
@@ -216,6 +217,18 @@ class DriverStore implements SessionStore {
     const head = await this.#driverFor(sessionId).head(sessionId);
     if (head === null) throw new SessionNotFoundError(sessionId);
     return this.#blobs.put(head.header, bytes);
+  }
+
+  async sweepBlobs(options: SweepBlobsOptions = {}): Promise<SweptBlobs> {
+    const driver = this.#openDriver();
+    checkOptionsOf(
+      options,
+      { graceMs: true, scope: true, signal: true } satisfies KeysOf<SweepBlobsOptions>,
+      "sweepBlobs",
+    );
+    if (options.graceMs !== undefined) checkCount(options.graceMs, "graceMs");
+    const { blobs } = this.#blobs;
+    return blobs === null ? { blobs: 0, removed: 0, bytes: 0 } : sweepBlobs(driver, blobs, options);
   }
 
   async path(sessionId: string, entryId: string): Promise<PathSummary | null> {

@@ -1,5 +1,6 @@
 import { checkOptionsOf, type KeysOf } from "../../session/check-arguments.ts";
 import { SessionError } from "../../session/errors.ts";
+import { BLOB_OPTIONS, type BlobOptions } from "../../session/blob.ts";
 import type { SessionStore } from "../../session/store.ts";
 import { createStore } from "../complete/create-store.ts";
 import { checkChoice, checkClock, checkCount, invalidOption } from "../complete/valid-arguments.ts";
@@ -11,7 +12,7 @@ import { PostgresHandle } from "./postgres-handle.ts";
 import { prepareDatabase } from "./schema.ts";
 
 /** Options of `openPostgresStore`: either a URL, or a client of yours. */
-export interface PostgresStoreOptions {
+export interface PostgresStoreOptions extends BlobOptions {
   /** The URL of the database, as in `postgres://user:password@host:5432/database`. */
   readonly url?: string;
   /** A client to use instead: of the package `postgres`, or a pool or client of `pg`. You close it yourself. */
@@ -45,7 +46,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   const handle = new PostgresHandle(await connect(options), options.schema ?? "skein");
   try {
     await prepareDatabase(handle);
-    return createStore(new PostgresDriver(handle, options));
+    return createStore(new PostgresDriver(handle, options), options);
   } catch (error) {
     await handle.close();
     throw error;
@@ -67,6 +68,7 @@ const OPTIONS: KeysOf<PostgresStoreOptions> = {
   prepare: true,
   watch: true,
   clock: true,
+  ...BLOB_OPTIONS,
 };
 
 function checkPostgresOptions(options: PostgresStoreOptions): void {

@@ -24,8 +24,17 @@ const UNSAMPLED_IN_LEDGER: UnsampledColumns = {
   spending_hours: { user_id: PLAIN_TEXT },
 };
 
+const UNSAMPLED_IN_BLOBS: UnsampledColumns = {
+  blobs: { scope: PLAIN_TEXT, hash: PLAIN_TEXT, chunks: PLAIN_TEXT },
+  blob_chunks: { chunks: PLAIN_TEXT, data: "bytea" },
+};
+
 /** The columns with texts or names, with their types. PostgreSQL must keep no statistics of them, as those contain samples. */
-export const UNSAMPLED_COLUMNS: UnsampledColumns = { ...UNSAMPLED_BEFORE_LEDGER, ...UNSAMPLED_IN_LEDGER };
+export const UNSAMPLED_COLUMNS: UnsampledColumns = {
+  ...UNSAMPLED_BEFORE_LEDGER,
+  ...UNSAMPLED_IN_LEDGER,
+  ...UNSAMPLED_IN_BLOBS,
+};
 
 /**
  * The migrations from each version of the schema to the next; `$` is replaced by the name of the schema. A released
@@ -49,6 +58,8 @@ export const UNSAMPLED_COLUMNS: UnsampledColumns = { ...UNSAMPLED_BEFORE_LEDGER,
  * - `marks` records what was erased, and which erasures are running.
  * - `spending` and `spending_hours` are the ledger of budgets, see session/ledger.ts. Every round of a run with a budget updates
  *   a row of `spending`, so that half of each of its pages is left free for new versions of rows.
+ * - `blobs` has a row for each image and file, by the root session of its forks and its hash; `blob_chunks` has their bytes,
+ *   which the database does not try to compress.
  */
 const MIGRATIONS: readonly string[] = [
   `CREATE SEQUENCE $.lease_tokens;
@@ -162,6 +173,22 @@ const MIGRATIONS: readonly string[] = [
    );${withoutStatistics(UNSAMPLED_IN_LEDGER)}`,
   // Rewrites the table. Existing entries keep the order of keys that jsonb gave them.
   `ALTER TABLE $.entries ALTER COLUMN body TYPE json USING body::text::json, ALTER COLUMN body SET STATISTICS 0`,
+  `CREATE TABLE $.blobs (
+     scope text COLLATE "C" NOT NULL,
+     hash text COLLATE "C" NOT NULL,
+     size bigint NOT NULL,
+     renewed_ms bigint NOT NULL,
+     chunks text COLLATE "C" NOT NULL UNIQUE,
+     PRIMARY KEY (scope, hash)
+   );
+   CREATE TABLE $.blob_chunks (
+     chunks text COLLATE "C" NOT NULL,
+     number bigint NOT NULL,
+     written_ms bigint NOT NULL,
+     data bytea NOT NULL,
+     PRIMARY KEY (chunks, number)
+   );
+   ALTER TABLE $.blob_chunks ALTER COLUMN data SET STORAGE EXTERNAL;${withoutStatistics(UNSAMPLED_IN_BLOBS)}`,
 ];
 
 function withoutStatistics(unsampled: UnsampledColumns): string {

@@ -59,6 +59,16 @@ export class KeyNames {
     return `${this.#prefix}:g:{${id}}`;
   }
 
+  /** A hash of the blobs of a root session and its forks. */
+  blobs(scope: string): string {
+    return `${this.#prefix}:b:{${scope}}`;
+  }
+
+  /** A hash with the chunks of a blob. */
+  blobChunks(scope: string, chunks: string): string {
+    return `${this.#prefix}:d:{${scope}}:${chunks}`;
+  }
+
   /** A hash with the page of a user in the ledger. */
   spending(userId: string): string {
     return `${this.#prefix}:u:{${encodeURIComponent(userId)}}`;

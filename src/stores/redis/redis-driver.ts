@@ -3,6 +3,7 @@ import type { StoreCapabilities } from "../../session/store.ts";
 import { RowDriver } from "../rows/row-driver.ts";
 import { Checkpoints } from "./checkpoints.ts";
 import type { LeaseScripts } from "./lease-scripts.ts";
+import { RedisBlobs } from "./redis-blobs.ts";
 import { RedisLedger } from "./redis-ledger.ts";
 import { Listing } from "./listing.ts";
 import type { RedisHandle } from "./redis-handle.ts";
@@ -26,6 +27,7 @@ export class RedisDriver extends RowDriver<Segment, StoredSession> implements St
   readonly leases: LeaseScripts;
   readonly eraser: RedisEraser;
   readonly ledger: RedisLedger;
+  readonly blobs: RedisBlobs;
   readonly #handle: RedisHandle;
   readonly #watchers: SessionWatchers;
 
@@ -37,6 +39,7 @@ export class RedisDriver extends RowDriver<Segment, StoredSession> implements St
     this.leases = port.leases;
     this.eraser = new RedisEraser(port, parts.checkpoints);
     this.ledger = new RedisLedger(handle);
+    this.blobs = new RedisBlobs(handle, clock);
     this.#handle = handle;
     this.#watchers = new SessionWatchers(handle);
   }

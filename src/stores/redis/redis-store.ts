@@ -1,5 +1,6 @@
 import { checkOptionsOf, type KeysOf } from "../../session/check-arguments.ts";
 import { SessionError, show } from "../../session/errors.ts";
+import { BLOB_OPTIONS, type BlobOptions } from "../../session/blob.ts";
 import type { SessionStore } from "../../session/store.ts";
 import { createStore } from "../complete/create-store.ts";
 import { checkClock, checkCount, invalidOption } from "../complete/valid-arguments.ts";
@@ -11,7 +12,7 @@ import { redisFailure } from "./redis-failure.ts";
 import { RedisHandle } from "./redis-handle.ts";
 
 /** Options of `openRedisStore`. */
-export interface RedisStoreOptions {
+export interface RedisStoreOptions extends BlobOptions {
   /** The URL of the server, `redis://` or `rediss://`. Default: the server on this machine. */
   readonly url?: string;
   /** A connected client of `redis` or `ioredis` to use instead. You close it yourself. */
@@ -49,7 +50,7 @@ export async function openRedisStore(options: RedisStoreOptions = {}): Promise<S
   try {
     await checkServer(handle, ttlSeconds);
     await checkLayout(handle);
-    return createStore(new RedisDriver(handle, options));
+    return createStore(new RedisDriver(handle, options), options);
   } catch (error) {
     await handle.close();
     throw error;
@@ -98,7 +99,14 @@ async function checkLayout(handle: RedisHandle): Promise<void> {
   );
 }
 
-const OPTIONS: KeysOf<RedisStoreOptions> = { url: true, client: true, prefix: true, ttlSeconds: true, clock: true };
+const OPTIONS: KeysOf<RedisStoreOptions> = {
+  url: true,
+  client: true,
+  prefix: true,
+  ttlSeconds: true,
+  clock: true,
+  ...BLOB_OPTIONS,
+};
 
 function checkRedisOptions(options: RedisStoreOptions): void {
   checkOptionsOf(options, OPTIONS, "openRedisStore");

@@ -23,6 +23,12 @@ export interface SqlDialect {
   readonly lockName: string | null;
   /** Condition: `runs` has a bit. Written exactly as in the indexes on `runs`, so that the planner uses them. */
   hasRuns(bit: number): string;
+  /** How bytes are bound to `bytesToData` as text, and read by `dataToText`. */
+  readonly dataEncoding: "hex" | "base64";
+  /** Expression for bytes that are bound as text. */
+  readonly bytesToData: string;
+  /** Expression for a column with bytes as text. */
+  dataToText(column: string): string;
   /** Expression for a field of a JSON column as text. */
   text(column: string, field: string): string;
 }

@@ -9,6 +9,7 @@ import { readRange } from "../complete/valid-arguments.ts";
 import type { MaybePromise } from "../rows/coroutine.ts";
 import { RowDriver, type RowParts } from "../rows/row-driver.ts";
 import type { Segment } from "../rows/segments.ts";
+import { BlobRows } from "./blob-rows.ts";
 import { CheckpointRows } from "./checkpoint-rows.ts";
 import { LedgerRows } from "./ledger-rows.ts";
 import { Removal, type RemovalStatements } from "./removal.ts";
@@ -51,6 +52,7 @@ export abstract class SqlDriver<Session extends SqlSession> extends RowDriver<Se
   readonly search?: (terms: readonly SearchTerm[], query: SessionQuery) => Promise<SearchHit[]>;
   readonly eraser: StoreEraser;
   readonly ledger: LedgerRows;
+  readonly blobs: BlobRows;
 
   constructor(database: SqlDatabase, parts: SqlParts<Session>) {
     const { cache, clock, index, listing } = parts;
@@ -59,6 +61,7 @@ export abstract class SqlDriver<Session extends SqlSession> extends RowDriver<Se
     super({ ...parts, removal, checkpoints });
     this.eraser = new SqlEraser(database, { ...parts, removal, checkpoints });
     this.ledger = new LedgerRows(database);
+    this.blobs = new BlobRows(database, clock);
     if (index === null) return;
     const read = (sessionId: string): AsyncIterable<Entry> => this.read(sessionId, readRange({}));
     this.search = (terms, { limit = PAGE_ITEMS_MAX, ...query }) =>

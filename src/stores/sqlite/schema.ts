@@ -32,6 +32,7 @@ const APPLICATION_ID = 0x736b656e;
  * - `unsettled` lists the sessions with appends since their row in `sessions` was updated, live ones only. The INSERT of an
  *   append selects from it, so it adds nothing to a session that is not in it; the append then locks the session and adds it.
  * - `spending` and `spending_hours` are the ledger of budgets, see session/ledger.ts.
+ * - `blobs` has a row for each image and file, by the root session of its forks and its hash; `blob_chunks` has their bytes.
  */
 const MIGRATIONS: readonly string[] = [
   `CREATE TABLE sessions (
@@ -124,6 +125,21 @@ const MIGRATIONS: readonly string[] = [
      cost REAL NOT NULL,
      PRIMARY KEY (user_id, hour)
    ) WITHOUT ROWID;`,
+  `CREATE TABLE blobs (
+     scope TEXT NOT NULL,
+     hash TEXT NOT NULL,
+     size INTEGER NOT NULL,
+     renewed_ms INTEGER NOT NULL,
+     chunks TEXT NOT NULL UNIQUE,
+     PRIMARY KEY (scope, hash)
+   ) WITHOUT ROWID;
+   CREATE TABLE blob_chunks (
+     chunks TEXT NOT NULL,
+     number INTEGER NOT NULL,
+     written_ms INTEGER NOT NULL,
+     data BLOB NOT NULL,
+     UNIQUE (chunks, number)
+   );`,
 ];
 
 /**

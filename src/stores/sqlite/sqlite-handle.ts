@@ -24,6 +24,9 @@ const DIALECT: SqlDialect = {
   forUpdate: "",
   inKeys: "IN (SELECT value FROM json_each(?))",
   lockName: null,
+  dataEncoding: "hex",
+  bytesToData: "unhex(?)",
+  dataToText: (column) => `hex(${column})`,
   // Must be written exactly as in the partial indexes, or SQLite does not use them.
   hasRuns: (bit) => `runs & ${bit}`,
   text: (column, field) => `${column} ->> '$.${field}'`,

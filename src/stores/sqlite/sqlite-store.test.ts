@@ -44,7 +44,7 @@ test("reports a file as durable and shared, and a database in memory as neither"
     watch: "poll",
     lease: "shared",
     ledger: true,
-    blobs: false,
+    blobs: true,
     path,
   });
 });

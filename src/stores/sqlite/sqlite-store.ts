@@ -4,6 +4,7 @@ import { setTimeout as wait } from "node:timers/promises";
 import { claimPrivateFile, narrowPrivateFile } from "../../internal/private-file.ts";
 import { SessionError } from "../../session/errors.ts";
 import { hideFromSandboxes } from "../../session/sandbox/sandbox-hidden-paths.ts";
+import { BLOB_OPTIONS, type BlobOptions } from "../../session/blob.ts";
 import type { SessionStore } from "../../session/store.ts";
 import { createStore } from "../complete/create-store.ts";
 import { checkChoice, checkClock, checkPath } from "../complete/valid-arguments.ts";
@@ -15,7 +16,7 @@ import { SqliteDriver } from "./sqlite-driver.ts";
 import { MEMORY, type SqliteDatabase, SqliteHandle } from "./sqlite-handle.ts";
 
 /** Options of `openSqliteStore`. */
-export interface SqliteStoreOptions {
+export interface SqliteStoreOptions extends BlobOptions {
   /** The database file, created if it does not exist; `":memory:"` for a database in memory, which ends with the store. */
   readonly path: string;
   /** The driver to use. Default: `node:sqlite` if this Node has it (22.13 and later), else the package `libsql`. */
@@ -65,7 +66,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Sqli
   const handle = new SqliteHandle(connection, address, database === undefined);
   try {
     await prepare(handle, durability);
-    const store = createStore(new SqliteDriver(handle, clock));
+    const store = createStore(new SqliteDriver(handle, clock), options);
     return Object.assign(store, {
       async vacuum(): Promise<void> {
         await store.ping();
@@ -109,6 +110,7 @@ const OPTIONS: KeysOf<SqliteStoreOptions> = {
   durability: true,
   clock: true,
   create: true,
+  ...BLOB_OPTIONS,
 };
 
 function checkSqliteOptions(options: SqliteStoreOptions): SqliteStoreOptions {

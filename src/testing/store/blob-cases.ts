@@ -304,6 +304,40 @@ export const blobCases: readonly StoreCase[] = [
     },
   },
   {
+    name: "sweeps the blobs that no log refers to, and keeps those of forks, of deleted sessions and of the last day",
+    needs: "blobs",
+    async run({ store }) {
+      const [forked, deleted, unused] = [sampleBytes(9), sampleBytes(10), sampleBytes(11, 1_500_000)];
+      const { header } = await make(store, "a");
+      await store.append("a", [pictured(forked)]);
+      await store.fork("a", { ...header, id: "b" });
+      await make(store, "c");
+      await store.append("c", [pictured(deleted)]);
+      await store.delete("a");
+      await store.delete("c");
+      await store.putBlob("b", unused);
+      assert.deepEqual(await store.sweepBlobs(), { blobs: 3, removed: 0, bytes: 0 });
+      await store.purge({ sessionId: "a" });
+      assert.deepEqual(await store.sweepBlobs({ graceMs: 0 }), { blobs: 3, removed: 1, bytes: unused.length });
+      assert.equal(await store.blob("b", nameOf(unused)), null);
+      await holds(store, "b", forked);
+      await store.undelete("c");
+      await holds(store, "c", deleted);
+    },
+  },
+  {
+    name: "of an append and a sweep at the same time, loses no blob of an entry",
+    needs: "blobs",
+    async run({ store }) {
+      await make(store, "a");
+      await store.putBlob("a", image);
+      const sweeping = store.sweepBlobs({ graceMs: 0 });
+      for (let round = 0; round < 20; round++) await store.append("a", [pictured(image)]);
+      await sweeping;
+      await holds(store, "a", image);
+    },
+  },
+  {
     name: "shows blobs to a second handle, and stores equal bytes of many writers once",
     needs: "blobs",
     async run(context) {

@@ -30,6 +30,7 @@ const calls: Record<Method, (store: SessionStore) => Promise<unknown>> = {
   readJson: (store) => store.readJson("a"),
   getEntry: (store) => store.getEntry("a", "1"),
   blob: (store) => store.blob("a", "sha256:"),
+  sweepBlobs: (store) => store.sweepBlobs(),
   putBlob: (store) => store.putBlob("a", new Uint8Array(1)),
   path: (store) => store.path("a", "1"),
   settings: (store) => store.settings("a", EMPTY_PATH),

@@ -43,6 +43,7 @@ export const erase: Command = {
     entries: "the number of entries erased with them or in sessions of others",
     checkpoints: "the number of erased checkpoints",
     snapshots: "the number of erased file snapshots",
+    blobs: "the number of images and files that were removed, because nothing refers to them any more",
     keptByForks: "forks of other users that keep entries: sessionId, forkId, userId",
     notCovered: "what was not erased: sessionId, reason, count",
     notRewritten: "why --rewrite failed, so that files may still hold erased text; else null",
@@ -93,12 +94,13 @@ function show(context: CommandContext, report: EraseReport, dryRun: boolean): nu
 }
 
 function printReport({ print }: CommandContext, report: EraseReport, dryRun: boolean): void {
-  const { sessions, entries, checkpoints, snapshots, keptByForks, notCovered } = report;
+  const { sessions, entries, checkpoints, snapshots, blobs, keptByForks, notCovered } = report;
   const gone = [
     counted(sessions, "session", "sessions"),
     counted(entries, "entry", "entries"),
     counted(checkpoints, "checkpoint", "checkpoints"),
     counted(snapshots, "snapshot", "snapshots"),
+    ...(blobs === 0 ? [] : [counted(blobs, "image or file", "images and files")]),
   ].join(", ");
   print(`${dryRun ? "would be erased" : "erased"}: ${gone}.`);
   for (const { sessionId, forkId, userId } of keptByForks)
@@ -107,7 +109,9 @@ function printReport({ print }: CommandContext, report: EraseReport, dryRun: boo
     print(
       reason === "snapshot"
         ? `not covered: ${counted(count, "snapshot", "snapshots")} of ${sessionId}, which cannot be removed from here.`
-        : `not covered: ${counted(count, "entry", "entries")} of ${sessionId}, quoted by others.`,
+        : reason === "blobs"
+          ? `not covered: images and files of ${sessionId}, as a session cannot be read that may refer to them.`
+          : `not covered: ${counted(count, "entry", "entries")} of ${sessionId}, quoted by others.`,
     );
   if (report.notRewritten !== undefined) print(`files may still hold erased text: ${report.notRewritten}`);
 }

@@ -14,9 +14,10 @@ const eraseReport = named<EraseReport>(
     entries: z.number(),
     checkpoints: z.number(),
     snapshots: z.number(),
+    blobs: z.number(),
     keptByForks: z.array(z.object({ sessionId: z.string(), forkId: z.string(), userId: z.string().nullable() })),
     notCovered: z.array(
-      z.object({ sessionId: z.string(), reason: z.enum(["words-of-others", "snapshot"]), count: z.number() }),
+      z.object({ sessionId: z.string(), reason: z.enum(["words-of-others", "snapshot", "blobs"]), count: z.number() }),
     ),
   }),
 );

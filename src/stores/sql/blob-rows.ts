@@ -1,0 +1,151 @@
+import { type BlobKey, type BlobSource, type BlobStore, type ListedBlob, missingBlob } from "../../session/blob.ts";
+import { uuidv7 } from "../../internal/uuid.ts";
+import { waitFor } from "../rows/coroutine.ts";
+import type { SqlDatabase } from "./sql-database.ts";
+
+export const CHUNK_BYTES: number = 1024 * 1024;
+/** Chunks of this age without a blob are from a process that was killed while it stored them. */
+const LEFTOVER_MS_MIN = 60 * 60 * 1000;
+const LIST_ROWS = 1000;
+
+interface BlobRow {
+  readonly scope: string;
+  readonly hash: string;
+  readonly size: number | string;
+  readonly renewed: number | string;
+  readonly chunks: string;
+}
+
+/** Blobs in two tables: a row for each blob, and its bytes in chunks. */
+export class BlobRows implements BlobStore {
+  readonly #database: SqlDatabase;
+  readonly #clock: () => Date;
+  readonly #blobs: string;
+  readonly #chunks: string;
+
+  constructor(database: SqlDatabase, clock: () => Date) {
+    this.#database = database;
+    this.#clock = clock;
+    this.#blobs = `${database.dialect.prefix}blobs`;
+    this.#chunks = `${database.dialect.prefix}blob_chunks`;
+  }
+
+  async put(key: BlobKey, source: BlobSource): Promise<void> {
+    if ((await this.renew(key)) !== null) return;
+    const id = uuidv7();
+    const { bytesToData, dataEncoding } = this.#database.dialect;
+    const add = `INSERT INTO ${this.#chunks} (chunks, number, written_ms, data) VALUES (?, ?, ?, ${bytesToData})`;
+    const insert = `INSERT INTO ${this.#blobs} (scope, hash, size, renewed_ms, chunks) VALUES (?, ?, ?, ?, ?)
+      ON CONFLICT (scope, hash) DO NOTHING`;
+    // The last chunk and the row are one transaction, so that a small blob leaves nothing behind if the process dies.
+    let last: readonly [number, string] | null = null;
+    let number = 0;
+    for await (const chunk of chunksOf(source, CHUNK_BYTES)) {
+      if (last !== null) await this.#database.change(add, [id, last[0], this.#now(), last[1]]);
+      last = [number++, chunk.toString(dataEncoding)];
+    }
+    const rest = last;
+    const now = this.#now();
+    const stored = await this.#database.transact(function* (transaction) {
+      const values = [key.scope, key.hash, source.size, now, id];
+      if ((yield* waitFor(transaction.change(insert, values))) === 0) return false;
+      if (rest !== null) yield* waitFor(transaction.change(add, [id, rest[0], now, rest[1]]));
+      return true;
+    });
+    if (stored) return;
+    await this.#database.change(`DELETE FROM ${this.#chunks} WHERE chunks = ?`, [id]);
+    // Another process has just stored the same bytes.
+    if ((await this.renew(key)) === null) await this.put(key, source);
+  }
+
+  async renew({ scope, hash }: BlobKey): Promise<number | null> {
+    const now = this.#now();
+    // A clock that stands still must not hide a renewal.
+    const sql = `UPDATE ${this.#blobs} SET renewed_ms = CASE WHEN renewed_ms < ? THEN ? ELSE renewed_ms + 1 END
+      WHERE scope = ? AND hash = ?`;
+    return (await this.#database.change(sql, [now, now, scope, hash])) === 0 ? null : this.size({ scope, hash });
+  }
+
+  async size(key: BlobKey): Promise<number | null> {
+    const row = await this.#find(key);
+    return row === null ? null : Number(row.size);
+  }
+
+  async *read(key: BlobKey, start: number, end: number): AsyncGenerator<Uint8Array> {
+    const row = await this.#find(key);
+    if (row === null) throw missingBlob(key);
+    const { dataToText, dataEncoding } = this.#database.dialect;
+    const sql = `SELECT ${dataToText("data")} AS text FROM ${this.#chunks} WHERE chunks = ? AND number = ?`;
+    for (let at = start; at < end; ) {
+      const number = Math.floor(at / CHUNK_BYTES);
+      const [chunk] = await this.#database.rows<{ text: string }>(sql, [row.chunks, number]);
+      if (chunk === undefined) throw missingBlob(key);
+      const first = number * CHUNK_BYTES;
+      const bytes = Buffer.from(chunk.text, dataEncoding).subarray(at - first, end - first);
+      yield bytes;
+      at += bytes.length;
+    }
+  }
+
+  async remove({ scope, hash }: BlobKey, renewedAt: number): Promise<boolean> {
+    const row = await this.#find({ scope, hash });
+    if (row === null) return false;
+    const drop = `DELETE FROM ${this.#blobs} WHERE scope = ? AND hash = ? AND renewed_ms = ? AND chunks = ?`;
+    const dropChunks = `DELETE FROM ${this.#chunks} WHERE chunks = ?`;
+    return this.#database.transact(function* (transaction) {
+      if ((yield* waitFor(transaction.change(drop, [scope, hash, renewedAt, row.chunks]))) === 0) return false;
+      yield* waitFor(transaction.change(dropChunks, [row.chunks]));
+      return true;
+    });
+  }
+
+  /** Also removes the chunks of processes that were killed. */
+  async *list(scope?: string): AsyncGenerator<ListedBlob> {
+    await this.#database.change(
+      `DELETE FROM ${this.#chunks} WHERE written_ms < ? AND chunks NOT IN (SELECT chunks FROM ${this.#blobs})`,
+      [this.#now() - LEFTOVER_MS_MIN],
+    );
+    const where =
+      scope === undefined ? "(scope > ? OR (scope = ? AND hash > ?))" : "scope = ? AND scope = ? AND hash > ?";
+    const sql = `SELECT scope, hash, size, renewed_ms AS renewed, chunks FROM ${this.#blobs} WHERE ${where}
+      ORDER BY scope, hash LIMIT ${LIST_ROWS}`;
+    for (let after = { scope: scope ?? "", hash: "" }; ; ) {
+      const rows = await this.#database.rows<BlobRow>(sql, [after.scope, after.scope, after.hash]);
+      for (const row of rows) {
+        const renewedAt = Number(row.renewed);
+        const ageMs = this.#now() - renewedAt;
+        yield { scope: row.scope, hash: row.hash, size: Number(row.size), renewedAt, ageMs };
+      }
+      const last = rows.at(-1);
+      if (last === undefined || rows.length < LIST_ROWS) return;
+      after = last;
+    }
+  }
+
+  async #find({ scope, hash }: BlobKey): Promise<BlobRow | null> {
+    const sql = `SELECT scope, hash, size, renewed_ms AS renewed, chunks FROM ${this.#blobs} WHERE scope = ? AND hash = ?`;
+    const [row = null] = await this.#database.rows<BlobRow>(sql, [scope, hash]);
+    return row;
+  }
+
+  #now(): number {
+    return this.#clock().getTime();
+  }
+}
+
+/** The bytes of a source in chunks of one size, the last of which may be shorter. */
+export async function* chunksOf(source: BlobSource, size: number): AsyncGenerator<Buffer> {
+  let parts: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const each of source.read()) {
+    for (let at = 0; at < each.byteLength; ) {
+      const part = each.subarray(at, at + size - bytes);
+      parts.push(part);
+      [at, bytes] = [at + part.byteLength, bytes + part.byteLength];
+      if (bytes < size) continue;
+      yield Buffer.concat(parts);
+      [parts, bytes] = [[], 0];
+    }
+  }
+  if (bytes > 0) yield Buffer.concat(parts);
+}
