@@ -118,7 +118,7 @@ test("persist with the id of a session continues its file, and writes no file of
 
 test("a run without instructions is recovered without a system message", async () => {
   const store = openMemoryStore();
-  const nobody = Session.create({ kind: "empty" });
+  const nobody = Session.fromAgentPrompt("");
   const failing = scripted([new Error("Gone.")]);
   const run = runSessionLoop(asking("Hi."), nobody, { model: failing, persist: store });
   await expect(run.synchronize()).rejects.toThrow("Gone.");
