@@ -1,12 +1,11 @@
 import { defined } from "../../internal/defined.ts";
 import { acceptable, compactionMessage, contextPath, messagesOf } from "../../session/context/context.ts";
 import type { Entry } from "../../session/log/entry.ts";
-import { isImported } from "../../session/log/fold.ts";
 import { rootIdOf } from "../../session/log/header.ts";
-import { SHARED_FIELDS, type Setup } from "../../session/log/setup.ts";
 import type { SessionTree } from "../../tree/session-tree.ts";
 import { promptCacheKey } from "../model/cache-key.ts";
 import type { Model, ModelRequest } from "../model/model.ts";
+import { readSetup, type WholeSetup } from "../persist/run-setup.ts";
 import { isCached } from "./cache-warmth.ts";
 
 /**
@@ -39,19 +38,11 @@ export async function loggedRequest(
   };
 }
 
-/** A setup with the fields that it shares with earlier ones; null if the log does not have all that was sent. */
-async function wholeSetup(tree: SessionTree, id: string): Promise<Setup | null> {
-  const entry = await tree.getEntry(id);
-  if (entry?.type !== "setup" || isImported(tree.head.header, entry, entry.seq)) return null;
-  const { instructionsDigest, providerOptionsDigest, transformed, toolChoice = "auto", unchanged = {} } = entry;
+/** A setup of the session's own; null if the log does not have all that was sent. */
+async function wholeSetup({ store, head }: SessionTree, id: string): Promise<WholeSetup | null> {
+  const setup = (await readSetup(store, head.header, id))?.setup ?? null;
+  if (setup === null) return null;
+  const { instructionsDigest, providerOptionsDigest, transformed, toolChoice = "auto", output } = setup;
   if (instructionsDigest !== undefined || providerOptionsDigest !== undefined || transformed === true) return null;
-  if (toolChoice !== "auto" && toolChoice !== "none") return null;
-  const fields: Record<string, unknown> = {};
-  for (const field of SHARED_FIELDS) {
-    const holder = entry[field] === undefined ? unchanged[field] : undefined;
-    const held = holder === undefined ? entry : await tree.getEntry(holder);
-    if (held?.type !== "setup" || (holder !== undefined && held[field] === undefined)) return null;
-    fields[field] = held[field];
-  }
-  return fields["output"] === undefined ? { ...entry, ...defined(fields) } : null;
+  return (toolChoice === "auto" || toolChoice === "none") && output === undefined ? setup : null;
 }
