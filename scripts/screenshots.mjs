@@ -98,12 +98,26 @@ async function placesAt(url) {
   /** @param {string} name */
   const idOf = (name) => items.findLast((session) => session.name === name)?.header.id ?? "";
   return [
+    ["overview", async () => "#/"],
+    ["tools", async () => `#/sessions/${idOf("Fix what one day is called")}/talk?entry=${await failedTest(url, idOf)}`],
     ["transcript", async () => `#/sessions/${idOf("Plan a trip")}/talk`],
     ["compare", async () => `#/sessions/${idOf("Plan a trip")}/compare`],
     ["analytics", async () => "#/analytics"],
     ["fleet", async () => `#/${await busyFleet(url, idOf("Plan a trip"))}`],
     ["lineage", async () => `#/sessions/${await forked(url, idOf("A name for the release"))}/lineage`],
   ];
+}
+
+/**
+ * The entry of a tool's result in the sample session with tools: the run of a test that fails.
+ * @param {string} url
+ * @param {(name: string) => string} idOf
+ */
+async function failedTest(url, idOf) {
+  const { items } = /** @type {{ items: { id: string, message?: { content: unknown } }[] }} */ (
+    await (await fetch(`${url}/api/sessions/${idOf("Fix what one day is called")}/path?limit=100`)).json()
+  );
+  return encodeURIComponent(items.find(({ message }) => `${message?.content}`.startsWith('{"exit_code":1'))?.id ?? "");
 }
 
 /**
