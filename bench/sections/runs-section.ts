@@ -1,5 +1,15 @@
 import { join } from "node:path";
-import { type Model, type ModelReply, runSessionLoop, Session, type SessionStore, type Tool } from "skein";
+import {
+  createAgent,
+  type Model,
+  type ModelReply,
+  runSessionLoop,
+  Session,
+  SessionManager,
+  type SessionStore,
+  type Tool,
+  type UserBudget,
+} from "skein";
 import { openBareDatabase } from "../bare-database.ts";
 import { formatCount, formatMs } from "../format.ts";
 import { messageOf, messageText } from "../message-of.ts";
@@ -23,6 +33,7 @@ export const runsSection: Section = {
     return [
       ...(await roundRows(bench)),
       ...(await persistedRows(bench)),
+      await budgetRow(bench),
       await concurrentRow(bench),
       await forkRow(bench),
     ];
@@ -171,6 +182,51 @@ function keptRun(store: SessionStore, rounds: number, idempotent: boolean): Cont
         persist: store,
       });
     },
+  };
+}
+
+/** What the budgets of a user add to a round of a run that is kept. */
+async function budgetRow(bench: Bench): Promise<Row> {
+  const rounds = bench.sizes.appends;
+  await using store = await openStoreOf("sqlite", await bench.fixtures.folder("budgets"));
+  const config = { maxSessionsPerUser: 1_000_000, maxTurnsPerSession: 1_000_000 };
+  const usage = { inputTokens: 100, outputTokens: 50, totalTokens: 150 };
+  const answering: Tool = { ...noop, idempotent: true, execute: () => messageText(7) };
+  const runs = (budgets: readonly UserBudget[]): Contender => {
+    const manager = new SessionManager({ store, config, ...(budgets.length > 0 && { budgets }) });
+    return {
+      async run() {
+        const model = callingModel(rounds, messageText(3));
+        const complete: Model["complete"] = async (...call) => ({
+          ...(await model.complete(...call)),
+          usage,
+          cost: 0.1,
+        });
+        const paid = createAgent({
+          name: "paid",
+          prompt: "You are measured.",
+          ...options,
+          tools: [answering],
+          model: { ...model, complete },
+        });
+        await manager.run(paid, "Go on.", { userId: "ada" });
+      },
+    };
+  };
+  bench.progress("runs: a run kept in sqlite, with budgets of its user");
+  const budgets: readonly UserBudget[] = [
+    { per: "user", window: "1d", cost: 1e9 },
+    { per: "user", window: "30d", totalTokens: 1e15 },
+  ];
+  const samples = await race({ free: runs([]), paid: runs(budgets) }, bench.sizes);
+  const ratio = timeRatio(samples.paid, samples.free);
+  return {
+    section,
+    what: "a round of a run kept in sqlite, with two budgets of its user far from their limits",
+    measured: formatMs(medianMs(samples.paid) / rounds),
+    against: `${formatMs(medianMs(samples.free) / rounds)} without budgets`,
+    ratio,
+    target: atMost(ratio, 1.1),
   };
 }
 

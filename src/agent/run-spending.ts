@@ -12,6 +12,11 @@ const OUTPUT_TOKENS_DEFAULT = 1000;
 /** How long a reservation lasts, like the lease of a run, and how often it is extended in that time. */
 const TTL_MS_DEFAULT = 30_000;
 const EXTENSIONS = 3;
+/** How many requests one reservation covers, as long as they are at most this share of what is left of each limit. */
+const REQUESTS_AHEAD = 8;
+const SHARE_AHEAD = 1 / 1000;
+
+const UNITS = ["totalTokens", "cost"] as const;
 
 /** Whose spending is counted. */
 export interface RunSpendingInit {
@@ -33,8 +38,9 @@ export interface PricedRequest {
 }
 
 /**
- * What a run spends of the budgets of its user. Before each request it settles what was spent until then and reserves what the
- * request will probably spend. A timer extends the reservation while the request is under way, and settles when it is over.
+ * What a run spends of the budgets of its user. Before a request it settles what was spent until then and reserves what the
+ * request will probably spend; far from every limit, also what the next ones will. A timer extends the reservation while a
+ * request is under way, and settles between requests.
  */
 export class RunSpending {
   readonly #init: RunSpendingInit;
@@ -45,8 +51,9 @@ export class RunSpending {
   #spent: SpentAmounts;
   /** What the request under way has reserved; null between requests. */
   #reserved: SpentAmounts | null = null;
-  /** Whether the ledger has a reservation of the run. */
-  #holds = false;
+  /** What the ledger has reserved for the run, for what it has spent since it settled and for its next requests; null if nothing. */
+  #held: SpentAmounts | null = null;
+  #levels: readonly BudgetLevel[] = [];
   #lastOutput = OUTPUT_TOKENS_DEFAULT;
   #costPerToken = 0;
   #timer: NodeJS.Timeout | null = null;
@@ -70,7 +77,10 @@ export class RunSpending {
   ): Promise<T> {
     this.#checkPriced(request.model);
     const next = this.#estimate(request);
-    this.#warn(await this.#pay({ next }));
+    if (!this.#covers(next)) {
+      this.#levels = await this.#pay({ next: this.#ahead(next) });
+      this.#warn(this.#levels);
+    }
     this.#reserved = next;
     this.#timer ??= setInterval(() => void this.#tick(), this.#ttlMs / EXTENSIONS).unref();
     try {
@@ -98,7 +108,7 @@ export class RunSpending {
   }
 
   async #tick(): Promise<void> {
-    if (this.#reserved === null && this.#settled === this.#spent && !this.#holds) return;
+    if (this.#reserved === null && this.#settled === this.#spent && this.#held === null) return;
     try {
       await this.#pay({ next: this.#reserved, underWay: true });
     } catch {
@@ -114,15 +124,29 @@ export class RunSpending {
     try {
       const levels = await payer.pay({ run, before, spent, ttlMs, underWay: false, ends: false, ...payment });
       this.#settled = spent;
-      this.#holds = payment.next !== null;
+      this.#held = payment.next;
       return levels;
     } catch (error) {
       if (!(error instanceof BudgetExceededError)) throw error;
       this.#settled = spent;
-      this.#holds = false;
+      this.#held = null;
       this.#init.onWarning?.(error.level, true);
       throw error;
     }
+  }
+
+  /** Whether what is reserved is enough for a request, too: far from a limit, a run need not write to the ledger for each. */
+  #covers(next: SpentAmounts): boolean {
+    const [held, spent, settled] = [this.#held, this.#spent, this.#settled];
+    return held !== null && UNITS.every((unit) => spent[unit] - settled[unit] + next[unit] <= held[unit]);
+  }
+
+  /** What to reserve for a request and those after it. */
+  #ahead(next: SpentAmounts): SpentAmounts {
+    const left = this.#levels.map(({ unit, limit, spent, reserved }) => (limit - spent - reserved) / next[unit]);
+    const requests = left.length === 0 ? 1 : Math.min(REQUESTS_AHEAD, Math.floor(Math.min(...left) * SHARE_AHEAD));
+    const times = Math.max(1, requests);
+    return { totalTokens: next.totalTokens * times, cost: next.cost * times };
   }
 
   #warn(levels: readonly BudgetLevel[]): void {

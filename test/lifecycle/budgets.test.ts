@@ -1,4 +1,4 @@
-import { afterEach, expect, test } from "vitest";
+import { afterEach, expect, test, vi } from "vitest";
 import type { Model } from "../../src/agent/model/model.ts";
 import type { RunEvent } from "../../src/agent/run-event.ts";
 import { createAgent, createHeader } from "../../src/index.ts";
@@ -202,4 +202,19 @@ test("refuses budgets that cannot work, a store without a ledger, and a model wi
     code: "PRICE_UNKNOWN",
   });
   expect(model.asked).toBe(0);
+});
+
+test("writes to the ledger once in each round near a limit, and once in eight rounds far from it", async () => {
+  const written = async (limit: number): Promise<number> => {
+    const store = openMemoryStore();
+    const { ledger } = store;
+    const replace = vi.spyOn(ledger, "replace");
+    const manager = managerWith([{ per: "user", window: "1d", totalTokens: limit }], { store });
+    await manager.run(agentOn(spender(100, { calls: 31 })), "Look around.", { userId: "ada" });
+    expect((await spentOf(manager, "ada"))[0]).toEqual([3200, 0]);
+    return replace.mock.calls.length;
+  };
+  // The last one ends the reservation.
+  expect(await written(100_000)).toBe(32 + 1);
+  expect(await written(1_000_000_000)).toBeLessThanOrEqual(2 + 4 + 1);
 });
