@@ -73,6 +73,10 @@ export interface Sizes {
   /** Sessions of another program to import, and the size of each. */
   readonly foreignFiles: number;
   readonly foreignFileBytes: number;
+  /** How many processes take ten turns each in the session whose requests are counted. */
+  readonly cacheProcesses: number;
+  /** Edits in the large context. */
+  readonly cacheEdits: number;
   /** Sessions and notifications whose sizes are averaged. */
   readonly scaleItems: number;
 }
@@ -122,6 +126,8 @@ export const FULL_SIZES: Sizes = {
   queueRounds: 201,
   foreignFiles: 1000,
   foreignFileBytes: 1_000_000,
+  cacheProcesses: 20,
+  cacheEdits: 1000,
   scaleItems: 250,
 };
 
@@ -170,5 +176,7 @@ export const QUICK_SIZES: Sizes = {
   queueRounds: 5,
   foreignFiles: 5,
   foreignFileBytes: 20_000,
+  cacheProcesses: 2,
+  cacheEdits: 10,
   scaleItems: 20,
 };

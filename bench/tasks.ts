@@ -1,5 +1,6 @@
 import type { WorkerInput } from "./fleet/worker-process.ts";
 import type { AppInput } from "./http/app-process.ts";
+import { takeTurns } from "./cache/take-turns.ts";
 import { measurePeer } from "./measure-peer.ts";
 import { openInChild } from "./open-in-child.ts";
 import { measureHeap } from "./measure-heap.ts";
@@ -17,6 +18,7 @@ export const tasks = {
   // Imported dynamically, as it imports all sections, which import this file.
   section: async (input: SectionInput): Promise<Row[]> => (await import("./measure-section.ts")).measureSection(input),
   serverPeer: measureServerPeer,
+  turns: takeTurns,
   worker: async (input: WorkerInput): Promise<never> => (await import("./fleet/serve-worker.ts")).serveWorker(input),
 };
 

@@ -1,5 +1,6 @@
 import type { Section } from "../section.ts";
 import { appendSection } from "./append-section.ts";
+import { cacheSection } from "./cache-section.ts";
 import { checksSection } from "./checks-section.ts";
 import { coldSection } from "./cold-section.ts";
 import { eraseSection } from "./erase-section.ts";
@@ -32,6 +33,7 @@ export const sections: readonly Section[] = [
   memorySection,
   treeSection,
   runsSection,
+  cacheSection,
   lifecycleSection,
   formatsSection,
   sandboxSection,

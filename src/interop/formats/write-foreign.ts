@@ -7,6 +7,7 @@ import type { SessionHeader } from "../../session/log/header.ts";
 import type { SessionStore } from "../../session/store.ts";
 import { createSanitizer, type Sanitizer } from "../../export/index.ts";
 import { withData } from "../../stores/blobs/message-blobs.ts";
+import { type EditedEntries, readEdits, withEdit } from "./edited-entries.ts";
 import { asFirstVersion, firstVersionIds } from "./entry-version.ts";
 import type { ForeignFormat, ForeignSource, Handoff } from "./foreign-format.ts";
 import { noteOf } from "./foreign-note.ts";
@@ -40,6 +41,7 @@ export interface ForeignWriting {
  * Writes a session as the program would have written it.
  *
  * - Data that an import stored from the same program is restored as it was.
+ * - Messages are written as models see them at the leaf: edits are applied, and counted in the report.
  * - Pruned branches and undone compactions are omitted. Entries that the format cannot hold are counted in the report.
  * - Texts that look like secrets are counted in the report; `sanitize` replaces them.
  *
@@ -63,6 +65,8 @@ export async function writeForeign(
   const { header, leafId } = head;
   const report = new WriteReport();
   const hidden = await hiddenEntries(store, head);
+  for (const { message } of hidden.edited?.edits.values() ?? [])
+    report.omit(message === null ? "message that an edit leaves out" : "text before an edit");
   const sanitizer = createSanitizer();
   for await (const entry of readShown(store, head, hidden)) sanitizer.learn(entry);
   const { metadata, lineage, cwd: ownCwd } = header;
@@ -90,42 +94,54 @@ function foreignIdOf(format: ForeignFormat, header: SessionHeader, asked: string
 interface HiddenEntries {
   /** The first nodes of pruned branches. */
   readonly pruned: ReadonlySet<string>;
-  /** From each undone compaction to the node that replaces it as a parent. */
-  readonly compactions: ReadonlyMap<string, string | null>;
+  /** The messages that edits change; null if there is no edit. */
+  readonly edited: EditedEntries | null;
+  /** From each undone compaction, edit and omitted message to the node that replaces it as a parent. */
+  readonly skipped: ReadonlyMap<string, string | null>;
   /** From later versions of imported entries to the ids that the program knows them by. */
   readonly names: ReadonlyMap<string, string>;
 }
 
-/** The id that an entry is written under; for an undone compaction, the id of the node that replaces it. */
-function shownId({ compactions, names }: HiddenEntries, id: string): string | null {
-  const shown = compactions.has(id) ? (compactions.get(id) ?? null) : id;
+/** The id that an entry is written under; for one that is not written, the id of the node that replaces it. */
+function shownId({ skipped, names }: HiddenEntries, id: string): string | null {
+  const shown = skipped.has(id) ? (skipped.get(id) ?? null) : id;
   return shown === null ? null : (names.get(shown) ?? shown);
 }
 
 async function hiddenEntries(store: SessionStore, head: SessionHead): Promise<HiddenEntries> {
   const pruned = new Set<string>();
   const undone = new Set<string>();
-  const parents = new Map<string, string | null>();
   for await (const entry of store.read(head.header.id, { before: head.version })) {
     if (entry.type === "prune") pruned.add(entry.targetId);
-    if (entry.type === "compaction") parents.set(entry.id, entry.parentId);
     if (entry.type === "compaction_undone") undone.add(entry.targetId);
   }
-  const compactions = new Map<string, string | null>();
-  // Parents precede children in the log: the replacement of an undone parent is already known.
-  for (const [id, parent] of parents) {
-    if (!undone.has(id)) continue;
-    const moved = parent === null ? undefined : compactions.get(parent);
-    compactions.set(id, moved === undefined ? parent : moved);
-  }
+  const edited = await readEdits(store.read(head.header.id, { before: head.version }), head.leafId);
+  const skipped = new Map<string, string | null>();
+  const skip = (id: string, parent: string | null): void => {
+    const moved = parent === null ? undefined : skipped.get(parent);
+    skipped.set(id, moved === undefined ? parent : moved);
+  };
+  // Parents precede children in the log: the replacement of a skipped parent is already known.
+  for await (const { id, parentId } of edited === null && undone.size === 0 ? [] : readNodes(store, head))
+    if (undone.has(id) || edited?.leftOut.has(id)) skip(id, parentId);
   const names = await firstVersionIds(store.read(head.header.id, { before: head.version }), pruned);
-  return { pruned, compactions, names };
+  return { pruned, edited, skipped, names };
+}
+
+async function* readNodes(store: SessionStore, head: SessionHead): AsyncGenerator<Entry, void, undefined> {
+  for await (const entry of store.read(head.header.id, { before: head.version })) if (isNode(entry)) yield entry;
+}
+
+/** A compaction keeps from the next entry on if its first one is left out. */
+function keptInstead(entry: Entry, { next }: EditedEntries): Entry {
+  const first = entry.type === "compaction" ? next.get(entry.firstKeptEntryId) : undefined;
+  return first === undefined ? entry : ({ ...entry, firstKeptEntryId: first } as Entry);
 }
 
 async function* readShown(
   store: SessionStore,
   head: SessionHead,
-  { pruned, compactions, names }: HiddenEntries,
+  { pruned, edited, skipped, names }: HiddenEntries,
   sanitizer?: Sanitizer,
 ): AsyncGenerator<Entry, void, undefined> {
   const below = new Set(pruned);
@@ -135,9 +151,10 @@ async function* readShown(
       if (below.size > 0) below.add(id);
       continue;
     }
-    if (compactions.has(id) || entry.type === "prune" || entry.type === "compaction_undone") continue;
-    const moved = parentId === null ? undefined : compactions.get(parentId);
-    const whole = await withData(entry, { store, sessionId: head.header.id });
+    if (skipped.has(id) || entry.type === "prune" || entry.type === "compaction_undone") continue;
+    const moved = parentId === null ? undefined : skipped.get(parentId);
+    const kept = edited === null ? entry : keptInstead(withEdit(entry, edited), edited);
+    const whole = await withData(kept, { store, sessionId: head.header.id });
     const shown = asFirstVersion(moved === undefined ? whole : { ...whole, parentId: moved }, names);
     yield sanitizer === undefined ? shown : sanitizer.sanitize(shown);
   }

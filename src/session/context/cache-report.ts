@@ -2,7 +2,7 @@ import { type Entry, type EntryOf, isNode } from "../log/entry.ts";
 import { firstSummed } from "../log/fold.ts";
 import type { SessionHeader } from "../log/header.ts";
 import { SHARED_FIELDS, type ToolChoice } from "../log/setup.ts";
-import type { AssistantMessage } from "../message.ts";
+import type { AssistantMessage, Message } from "../message.ts";
 import type { Usage } from "../usage.ts";
 
 /** Why a provider read less of a request from its prompt cache than it had cached. */
@@ -17,6 +17,8 @@ export type CacheCause =
   | { readonly type: "edit"; readonly entryId: string }
   /** This compaction, or the undoing of it, replaced the beginning of the messages. */
   | { readonly type: "compaction"; readonly entryId: string }
+  /** A merge brought more turns than the provider looks back over. */
+  | { readonly type: "merge" }
   /** The run prepares its messages with a function of its own, and nothing in the log differs. */
   | { readonly type: "transform" }
   /** The agent's request before this one was on another branch. */
@@ -107,6 +109,8 @@ interface PathState {
   readonly timestamp: string;
   /** The position of the last entry that models see. */
   readonly saidAt: number;
+  /** The position of the last entry that a merge brought. */
+  readonly mergedAt: number;
   readonly edits: ContextLink<EntryOf<"context_edit">> | null;
   readonly compactions: ContextLink<EntryOf<"compaction">> | null;
   /** The latest request on the path, by agent and model. */
@@ -145,6 +149,7 @@ const ROOT: PathState = {
   seq: -1,
   timestamp: "",
   saidAt: -1,
+  mergedAt: -1,
   edits: null,
   compactions: null,
   requests: new Map(),
@@ -261,7 +266,8 @@ export class CacheFold {
 
   #addMessage(entry: EntryOf<"message">, above: PathState): Partial<PathState> {
     const { message } = entry;
-    if (message.role !== "assistant" || message.usage === undefined || isMerged(message)) return {};
+    if (isMerged(message)) return { mergedAt: entry.seq };
+    if (message.role !== "assistant" || message.usage === undefined) return {};
     const { usage } = message;
     const setup = this.#setups.get(entry.setup ?? "") ?? null;
     const agent = setup?.agent ?? message.agent ?? null;
@@ -285,7 +291,9 @@ export class CacheFold {
     };
     if (entry.run !== undefined) this.#runs.add(entry.run);
     if (entry.seq >= this.#firstOwn) this.#explain({ entry, usage, agent, asked, base, above });
-    if (base !== null) base.usedAt = Math.max(base.usedAt, startedAt);
+    // A provider keeps what is read again for another lifetime.
+    const isRead = base !== null && (usage.cacheReadTokens ?? 0) >= base.cachedTokens - slackOf(rule);
+    if (isRead) base.usedAt = Math.max(base.usedAt, startedAt);
     this.#latest.set(agent ?? "", asked);
     const requests = new Map(above.requests);
     requests.delete(key);
@@ -328,7 +336,7 @@ export class CacheFold {
   #compare(pair: Compared): { readonly cause: CacheCause | null; readonly expectedTokens: number } {
     const { readTokens, asked, base, latest, above } = pair;
     if (latest === null) return { cause: { type: "first" }, expectedTokens: 0 };
-    const slack = asked.rule.steps?.tokens ?? 0;
+    const slack = slackOf(asked.rule);
     const ofBase = base?.cachedTokens ?? 0;
     if (base !== null && readTokens < ofBase - slack)
       return { cause: this.#difference(base, asked, above), expectedTokens: ofBase };
@@ -349,6 +357,7 @@ export class CacheFold {
       return { type: "compaction", entryId: asked.compactionId ?? (base.compactionId as string) };
     const entryId = this.#editBetween(base, above);
     if (entryId !== null) return { type: "edit", entryId };
+    if (above.mergedAt > base.lastSeq) return { type: "merge" };
     if (base.setup === null || asked.setup === null) return { type: "unknown" };
     return { type: asked.setup.transformed ? "transform" : "provider" };
   }
@@ -453,8 +462,13 @@ function modelOf({ provider, model }: AssistantMessage): string | null {
 }
 
 /** A merge brings answers to requests that another session sent. */
-function isMerged({ metadata }: AssistantMessage): boolean {
+function isMerged({ metadata }: Message): boolean {
   return metadata !== undefined && Object.hasOwn(metadata, "mergedFrom");
+}
+
+/** By how many tokens a request may miss what was cached before and still have all of it: less than a step. */
+function slackOf({ steps }: CacheRule): number {
+  return steps === null ? 0 : steps.tokens - 1;
 }
 
 /** How many tokens of a request the provider has cached after it. */

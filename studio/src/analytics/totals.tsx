@@ -39,7 +39,14 @@ export function Totals({
       <Figure name="Tool calls" value={formatCount(row?.toolCalls ?? 0)} />
       <Figure name="Sessions" value={formatCount(row?.sessions ?? 0)} />
       {(usage.cacheReadTokens ?? 0) > 0 && (
-        <Figure name="Read from cache" value={formatCompact(usage.cacheReadTokens ?? 0)} more="tokens" />
+        <Figure
+          name="Read from cache"
+          value={formatCompact(usage.cacheReadTokens ?? 0)}
+          more={`tokens, ${Math.round((100 * (usage.cacheReadTokens ?? 0)) / Math.max(1, usage.inputTokens))} % of the input`}
+        />
+      )}
+      {(usage.cacheWriteTokens ?? 0) > 0 && (
+        <Figure name="Written to cache" value={formatCompact(usage.cacheWriteTokens ?? 0)} more="tokens" />
       )}
       {(usage.reasoningTokens ?? 0) > 0 && (
         <Figure name="Thinking" value={formatCompact(usage.reasoningTokens ?? 0)} more="tokens" />

@@ -5,6 +5,7 @@ import { messageText } from "../request/message-text.ts";
 import { visibleText } from "../markdown/visible-text.ts";
 import { addressOf } from "../shell/route.ts";
 import { percent, wholeOf } from "./context-share.ts";
+import { EditPart } from "./edit-part.tsx";
 import "./context-parts.css";
 
 /** How many messages are shown at first; more are shown in larger steps. */
@@ -18,10 +19,12 @@ export function ContextParts({
   sessionId,
   context,
   dropped,
+  onChanged,
 }: {
   readonly sessionId: string;
   readonly context: ContextView;
   readonly dropped: number;
+  readonly onChanged: () => void;
 }): ReactNode {
   const [shown, setShown] = useState(PAGE);
   const { parts, compaction } = context;
@@ -50,6 +53,7 @@ export function ContextParts({
             summary={part.entryId !== null && part.entryId === compaction?.entryId}
             dropped={first + index < dropped}
             lastDropped={first + index === dropped - 1}
+            onChanged={onChanged}
           />
         ))}
       </ol>
@@ -65,10 +69,11 @@ interface PartProps {
   readonly summary: boolean;
   readonly dropped: boolean;
   readonly lastDropped: boolean;
+  readonly onChanged: () => void;
 }
 
 const Part = memo(function Part(props: PartProps): ReactNode {
-  const { sessionId, part, number, share, summary, dropped, lastDropped } = props;
+  const { sessionId, part, number, share, summary, dropped, lastDropped, onChanged } = props;
   const [open, setOpen] = useState(false);
   const { message, tokens, entryId } = part;
   const text = messageText(message);
@@ -82,6 +87,7 @@ const Part = memo(function Part(props: PartProps): ReactNode {
             {number}. {who}
             {message.agent !== undefined && ` (${visibleText(message.agent)})`}
           </span>
+          {part.edit !== undefined && <span className="tag context-tag">edited</span>}
           {summary && <span className="tag context-tag">summary of earlier messages</span>}
           {dropped && <span className="tag context-tag">would be summarized</span>}
           <span className="context-part-tokens small">
@@ -99,12 +105,15 @@ const Part = memo(function Part(props: PartProps): ReactNode {
             {entryId === null ? (
               <p className="small soft">Placeholder for a missing result; it is not an entry.</p>
             ) : (
-              <a
-                className="small"
-                href={addressOf({ page: "session", id: sessionId, view: "talk", options: { entry: entryId } })}
-              >
-                Show in transcript
-              </a>
+              <>
+                <a
+                  className="small"
+                  href={addressOf({ page: "session", id: sessionId, view: "talk", options: { entry: entryId } })}
+                >
+                  Show in transcript
+                </a>
+                {!summary && <EditPart sessionId={sessionId} part={{ ...part, entryId }} onChanged={onChanged} />}
+              </>
             )}
           </div>
         )}

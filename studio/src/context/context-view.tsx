@@ -5,10 +5,12 @@ import { useClient } from "../request/use-client.ts";
 import { useRequest } from "../request/use-request.ts";
 import { useRevised } from "../request/use-revised.ts";
 import type { SessionProps } from "../session/session-props.ts";
+import { CachePanel } from "./cache-panel.tsx";
 import { CompactForm, type Preview } from "./compact-form.tsx";
 import { CompactionInForce } from "./compaction-in-force.tsx";
 import { ContextParts } from "./context-parts.tsx";
 import { droppedParts, tokensOfParts } from "./context-share.ts";
+import { OmittedParts } from "./omitted-parts.tsx";
 import { SetupParts } from "./setup-parts.tsx";
 import { ContextSettings, ContextSize } from "./context-size.tsx";
 import "./context.css";
@@ -30,7 +32,7 @@ export function ContextView(props: SessionProps): ReactNode {
 
 type LoadedProps = SessionProps & { readonly context: Context; readonly onChanged: () => void };
 
-function Loaded({ session, context, onChanged }: LoadedProps): ReactNode {
+function Loaded({ session, live, context, onChanged }: LoadedProps): ReactNode {
   const client = useClient();
   const catalogue = useRequest("catalogue", (signal) => client.catalogue({ signal }));
   const [preview, setPreview] = useState<Preview | null>(null);
@@ -48,7 +50,7 @@ function Loaded({ session, context, onChanged }: LoadedProps): ReactNode {
       <div className="context-main">
         <ContextSize context={context} limit={limit} />
         <SetupParts session={session} context={context} />
-        <ContextParts sessionId={session.header.id} context={context} dropped={dropped} />
+        <ContextParts sessionId={session.header.id} context={context} dropped={dropped} onChanged={changed} />
       </div>
       <div className="context-side">
         <ContextSettings context={context} />
@@ -60,6 +62,8 @@ function Loaded({ session, context, onChanged }: LoadedProps): ReactNode {
             onChanged={changed}
           />
         )}
+        <OmittedParts sessionId={session.header.id} omitted={context.omitted} onChanged={changed} />
+        <CachePanel session={session} live={live} />
         <CompactForm
           session={session}
           models={models}
