@@ -9,6 +9,8 @@ import { openAt } from "../faults/programs/open-at.mjs";
 /** What each answer spends. */
 const usage = { inputTokens: 100, outputTokens: 900, totalTokens: 1000 };
 const leaseMs = 1000;
+/** How runs end here, besides being finished: a busy machine may renew a lease too late. */
+const expected = ["BUDGET_EXCEEDED", "RUN_ENDED", "LEASE_LOST"];
 
 const [address = "", userId = "", limit = "", count = ""] = process.argv.slice(2);
 const store = await openAt(address);
@@ -71,6 +73,6 @@ async function ended(run) {
     await run;
   } catch (error) {
     const { code } = /** @type {{ code?: string }} */ (error);
-    if (code !== "BUDGET_EXCEEDED" && code !== "RUN_ENDED") console.error(error);
+    if (!expected.includes(code ?? "")) console.error(error);
   }
 }
