@@ -34,7 +34,7 @@ export function useWeek(wanted: boolean): Requested<Week | null> {
 }
 
 /** The sums of the rows of each day. */
-export function weekOf(rows: readonly AnalyticsRowView[], nowMs: number): Week {
+function weekOf(rows: readonly AnalyticsRowView[], nowMs: number): Week {
   const sum = (amount: (row: AnalyticsRowView) => number): number =>
     rows.reduce((total, row) => total + amount(row), 0);
   const byDay = new Map(rows.map((row) => [row.day, row.usage.totalTokens]));
