@@ -493,7 +493,7 @@ test("a session is exported as a file and imported as another session with the s
   }
 });
 
-test("every operation was called successfully here, except those of runs, chats, AG-UI, MCP, users and workers and those in the tests of sessions", () => {
+test("every operation was called successfully here, except those of runs, chats, AG-UI, MCP, users, workers, blobs and programs and those in the tests of sessions", () => {
   const elsewhere = /^(?:list|delete|undelete|suspend|resume|close)Session|^(?:getState|getEntry|appendEntries)$/;
   const plain = /^(?:getHealth|getCatalogue|getOpenApi)$/;
   const missed = api.operations.filter(({ operationId }) => !api.seen.has(operationId));
@@ -501,7 +501,7 @@ test("every operation was called successfully here, except those of runs, chats,
     ({ operationId, path }) =>
       !elsewhere.test(operationId) &&
       !plain.test(operationId) &&
-      !/\/(?:runs|watch|recover|questions|steer|follow-ups|fleet|chat|agui|mcp|users)(?:\/|$)/.test(path),
+      !/\/(?:runs|watch|recover|questions|steer|follow-ups|fleet|chat|agui|mcp|users|blobs|programs)(?:\/|$)/.test(path),
   );
   expect(unexplained).toEqual([]);
   expect(api.seen.size).toBeGreaterThan(25);
