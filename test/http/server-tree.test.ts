@@ -501,7 +501,9 @@ test("every operation was called successfully here, except those of runs, chats,
     ({ operationId, path }) =>
       !elsewhere.test(operationId) &&
       !plain.test(operationId) &&
-      !/\/(?:runs|watch|recover|questions|steer|follow-ups|fleet|chat|agui|mcp|users|blobs|programs)(?:\/|$)/.test(path),
+      !/\/(?:runs|watch|recover|questions|steer|follow-ups|fleet|chat|agui|mcp|users|blobs|programs)(?:\/|$)/.test(
+        path,
+      ),
   );
   expect(unexplained).toEqual([]);
   expect(api.seen.size).toBeGreaterThan(25);
