@@ -52,9 +52,13 @@ export function applyEdits(
     return entries.some(({ type }) => type === "context_edit")
       ? entries.filter(({ type }) => type !== "context_edit")
       : entries;
-  const answers = answersOf(entries);
+  const all = [...edits.values()];
+  const omits = all.some(({ message }) => message === null);
+  // Only an omission or a replaced answer can change which calls and results are seen.
+  const hasExchanges = omits || all.some(({ message }) => message?.role === "assistant");
+  const answers: ReadonlyMap<Entry, Entry> = hasExchanges ? answersOf(entries) : new Map();
   const omitted = new Set<Entry>();
-  for (const entry of entries) {
+  for (const entry of omits ? entries : []) {
     if (edits.get(entry.id)?.message !== null) continue;
     omitted.add(entry);
     const answer = answers.get(entry);
