@@ -44,3 +44,48 @@ test.for(FOREIGN_FORMATS.map(({ name }) => name))(
     expect(await writtenText(format, store, tree.id)).toContain("a secret log");
   },
 );
+
+test("pi gets messages as they were said, and edits as its own below the leaf, if they are to be kept", async () => {
+  const store = openMemoryStore();
+  const id = "0190a0a0-0000-7000-8000-000000000002";
+  await store.create(createHeader({ id, cwd: "/work" }));
+  const tree = await SessionTree.on(store, id);
+  const calls = [call("x", "bash", "{}"), call("y", "bash", "{}")];
+  await tree.appendMessage(user("the question"), { id: "q" });
+  await tree.appendMessage(assistant("I look.", { toolCalls: calls }), { id: "c" });
+  await tree.appendMessage(result("x", "a long log"), { id: "r" });
+  await tree.appendMessage(result("y", "another log"), { id: "s" });
+  await tree.appendMessage(assistant("the answer"), { id: "a" });
+  await tree.appendMessage(user("left out"), { id: "l" });
+  await tree.appendMessage(assistant("the end"), { id: "e" });
+  await tree.replace("r", result("x", "a short log"));
+  await tree.omit("l");
+  await tree.undoEdit((await tree.replace("q", user("not this"))).id);
+  const pi = foreignFormat("pi");
+  const { pieces, report } = await writeForeign(pi, store, id, { edits: "keep" });
+  const lines: Record<string, unknown>[] = [];
+  for await (const piece of pieces)
+    for (const line of piece.trim().split("\n")) lines.push(JSON.parse(line) as Record<string, unknown>);
+  expect(JSON.stringify(lines.filter(({ type }) => type === "message"))).toMatch(/a long log.*left out/s);
+  expect(lines.slice(-2)).toMatchObject([
+    {
+      type: "context_edit",
+      parentId: "e",
+      targetId: "r",
+      replacement: { content: [{ type: "text", text: "a short log" }] },
+    },
+    { type: "context_edit", parentId: lines.at(-2)?.["id"], targetId: "l", replacement: null },
+  ]);
+  expect([...report.omitted.keys()]).toEqual([]);
+  // A call goes together with its results, of which pi knows nothing.
+  await tree.omit("s");
+  const again = await writeForeign(pi, store, id, { edits: "keep" });
+  let text = "";
+  for await (const piece of again.pieces) text += piece;
+  const targets = [...text.matchAll(/"targetId":"(.)","replacement":null/g)].map(([, target]) => target);
+  expect(targets).toEqual(["c", "r", "s", "l"]);
+  // Other programs have no edits: their files have the edited text, and the report says so.
+  const codex = await writeForeign(foreignFormat("codex"), store, id, { edits: "keep" });
+  for await (const piece of codex.pieces) expect(piece).not.toContain("left out");
+  expect(codex.report.omitted.get("message that an edit leaves out")).toBe(2);
+});

@@ -2,6 +2,7 @@ import type { JsonObject, JsonValue } from "../../internal/json.ts";
 import type { WholeDraft } from "../../session/log/draft.ts";
 import type { Entry, FactBody, NodeBody } from "../../session/log/entry.ts";
 import type { Lineage, SessionHeader } from "../../session/log/header.ts";
+import type { Message } from "../../session/message.ts";
 import type { ReadReport, WriteReport } from "./foreign-report.ts";
 
 /** The programs whose sessions can be read and written. */
@@ -111,6 +112,11 @@ export interface ForeignReader {
 export interface ForeignSource {
   readonly header: SessionHeader;
   readonly leafId: string | null;
+  /**
+   * For a format that has edits, if they are to be kept: what models see at the leaf instead of entries on the path to it, which
+   * `entries` then yields as they were said; null for nothing.
+   */
+  readonly edits: readonly { readonly targetId: string; readonly message: Message | null }[];
   /** The log without hidden entries, oldest first, parents before children. Each call reads the log again. */
   entries(): AsyncIterable<Entry>;
   /** The working directory for the program. */
@@ -142,6 +148,8 @@ export interface ForeignFormat {
   isSessionFile(path: string): boolean;
   /** The database in which the program keeps its sessions instead, which Skein does not read, and the command that exports one. */
   readonly database?: { path(): string; readonly exportCommand: string };
+  /** Whether some version of the program has edits of the context, which its models then see. */
+  readonly hasEdits?: true;
   /** Creates a reader for one file; `path` is null if the text does not come from a file. */
   read(sink: ForeignSink, path: string | null): ForeignReader;
   /** Yields the text of a session in pieces. Entries that the format cannot hold are counted in the report. */

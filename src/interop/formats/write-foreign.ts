@@ -1,5 +1,5 @@
 import { checkIsFormat } from "./formats.ts";
-import { checkOptionsOf, checkStoreArgument, type KeysOf } from "../../session/check-arguments.ts";
+import { checkArgument, checkOptionsOf, checkStoreArgument, type KeysOf } from "../../session/check-arguments.ts";
 import { type Entry, isNode } from "../../session/log/entry.ts";
 import { SessionNotFoundError } from "../../session/errors.ts";
 import type { SessionHead } from "../../session/log/fold.ts";
@@ -7,7 +7,7 @@ import type { SessionHeader } from "../../session/log/header.ts";
 import type { SessionStore } from "../../session/store.ts";
 import { createSanitizer, type Sanitizer } from "../../export/index.ts";
 import { withData } from "../../stores/blobs/message-blobs.ts";
-import { type EditedEntries, readEdits, withEdit } from "./edited-entries.ts";
+import { type EditedEntries, type KeptEdit, readEdits, withEdit } from "./edited-entries.ts";
 import { asFirstVersion, firstVersionIds } from "./entry-version.ts";
 import type { ForeignFormat, ForeignSource, Handoff } from "./foreign-format.ts";
 import { noteOf } from "./foreign-note.ts";
@@ -24,6 +24,12 @@ export interface WriteForeignOptions {
   readonly foreignId?: string;
   /** Replaces secrets and home directories by placeholders. */
   readonly sanitize?: boolean;
+  /**
+   * With `"keep"`, messages are written as they were said, and edits as those of the program, if its format has them: pi from 0.87 on.
+   * Earlier versions of pi ignore them, so that their models would see what was left out. By default, and for other programs,
+   * messages are written as models see them.
+   */
+  readonly edits?: "keep";
 }
 
 /** The result of `writeForeign`. */
@@ -41,7 +47,7 @@ export interface ForeignWriting {
  * Writes a session as the program would have written it.
  *
  * - Data that an import stored from the same program is restored as it was.
- * - Messages are written as models see them at the leaf: edits are applied, and counted in the report.
+ * - Messages are written as models see them at the leaf: edits are applied, and counted in the report. See `edits`.
  * - Pruned branches and undone compactions are omitted. Entries that the format cannot hold are counted in the report.
  * - Texts that look like secrets are counted in the report; `sanitize` replaces them.
  *
@@ -57,18 +63,23 @@ export async function writeForeign(
   checkStoreArgument(store, "writeForeign");
   checkOptionsOf(
     options,
-    { cwd: true, foreignId: true, sanitize: true } satisfies KeysOf<WriteForeignOptions>,
+    { cwd: true, foreignId: true, sanitize: true, edits: true } satisfies KeysOf<WriteForeignOptions>,
     "writeForeign",
   );
+  const { edits: wanted } = options;
+  checkArgument(wanted === undefined || wanted === "keep", wanted, "writeForeign", '"keep" or nothing in edits');
   const head = await store.head(sessionId);
   if (head === null) throw new SessionNotFoundError(sessionId);
   const { header, leafId } = head;
   const report = new WriteReport();
-  const hidden = await hiddenEntries(store, head);
+  const hidden = await hiddenEntries(store, head, wanted === "keep" && format.hasEdits === true);
   for (const { message } of hidden.edited?.edits.values() ?? [])
     report.omit(message === null ? "message that an edit leaves out" : "text before an edit");
   const sanitizer = createSanitizer();
   for await (const entry of readShown(store, head, hidden)) sanitizer.learn(entry);
+  const kept: KeptEdit[] = [];
+  for (const edit of hidden.edited?.kept ?? []) kept.push(await wholeEdit(edit, store, head));
+  for (const edit of kept) sanitizer.learn(edit);
   const { metadata, lineage, cwd: ownCwd } = header;
   const cwd = options.cwd ?? ownCwd ?? process.cwd();
   sanitizer.learn({ metadata, lineage });
@@ -80,9 +91,22 @@ export async function writeForeign(
     // A directory that the caller names is not sanitized: the program must find it.
     cwd: clean === undefined || options.cwd !== undefined ? cwd : clean.sanitize(cwd),
     foreignId: foreignIdOf(format, header, options.foreignId),
+    edits: kept.map((edit) => {
+      const targetId = shownId(hidden, edit.targetId) ?? edit.targetId;
+      return { ...(clean === undefined ? edit : clean.sanitize(edit)), targetId };
+    }),
     entries: () => readShown(store, head, hidden, clean),
   };
   return { pieces: format.write(source, report), report, handoff: format.handoff({ ...source, cwd }), cwd };
+}
+
+/** An edit with the data of the images and files in its message. */
+async function wholeEdit(edit: KeptEdit, store: SessionStore, { header }: SessionHead): Promise<KeptEdit> {
+  const { targetId, message } = edit;
+  if (message === null) return edit;
+  const stamp = { id: targetId, parentId: null, timestamp: header.createdAt, seq: 0 };
+  const whole = await withData({ ...stamp, type: "message", message } as Entry, { store, sessionId: header.id });
+  return { targetId, message: whole.type === "message" ? whole.message : message };
 }
 
 /** The id in an imported file is untrusted: it is reused only if it has the form of the program's own ids. */
@@ -108,14 +132,14 @@ function shownId({ skipped, names }: HiddenEntries, id: string): string | null {
   return shown === null ? null : (names.get(shown) ?? shown);
 }
 
-async function hiddenEntries(store: SessionStore, head: SessionHead): Promise<HiddenEntries> {
+async function hiddenEntries(store: SessionStore, head: SessionHead, keepsEdits: boolean): Promise<HiddenEntries> {
   const pruned = new Set<string>();
   const undone = new Set<string>();
   for await (const entry of store.read(head.header.id, { before: head.version })) {
     if (entry.type === "prune") pruned.add(entry.targetId);
     if (entry.type === "compaction_undone") undone.add(entry.targetId);
   }
-  const edited = await readEdits(store.read(head.header.id, { before: head.version }), head.leafId);
+  const edited = await readEdits(store.read(head.header.id, { before: head.version }), head.leafId, keepsEdits);
   const skipped = new Map<string, string | null>();
   const skip = (id: string, parent: string | null): void => {
     const moved = parent === null ? undefined : skipped.get(parent);

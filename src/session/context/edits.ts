@@ -134,3 +134,19 @@ function replacedMessage(target: Message, replacement: Message): Message {
   const { toolCallId, name, isError } = target;
   return { role: "tool", toolCallId, name, content, ...defined({ isError }), ...extras };
 }
+
+/** A node with what decides about edits alone: an edit, or which calls and results go together. */
+export function outlineOf(entry: Entry): Entry {
+  const { id, parentId, seq, type, timestamp } = entry;
+  const stamp = { id, parentId, seq, timestamp };
+  if (entry.type === "context_edit") return entry;
+  if (entry.type !== "message") return { ...stamp, type } as Entry;
+  const { message } = entry;
+  if (message.role === "tool") {
+    const { toolCallId, name } = message;
+    return { ...stamp, type: "message", message: { role: "tool", toolCallId, name, content: "" } };
+  }
+  if (message.role !== "assistant") return { ...stamp, type: "message", message: { role: message.role, content: "" } };
+  const toolCalls = message.toolCalls?.map(({ id: call, name }) => ({ id: call, name, arguments: "" })) ?? [];
+  return { ...stamp, type: "message", message: { role: "assistant", content: null, toolCalls } };
+}

@@ -3,7 +3,7 @@ import { EXPORT_FORMATS, type ExportFormat, exportSession } from "../../../expor
 import { SessionError } from "../../../index.ts";
 import { CREATE_OPTION } from "../../parse-command-line.ts";
 import { type Command, textOption } from "../../command.ts";
-import { exportForeign, FOREIGN_NAMES } from "./foreign-export.ts";
+import { exportForeign, FOREIGN_NAMES, KEEP_EDITS } from "./foreign-export.ts";
 import { ENTRY_NAMES, findEntry, findSession, SESSION_ARGUMENT } from "../../options/session-reference.ts";
 import { batches, refuseExisting, writeNewFile, writingOf } from "./write-new-file.ts";
 
@@ -41,6 +41,7 @@ export const exportCommand: Command = {
     force: { what: "replace the file if it exists" },
     create: CREATE_OPTION,
     sanitize: { what: "replace secrets by [secret 1] and home directories by ~" },
+    "keep-edits": { what: KEEP_EDITS },
     leaf: { value: "ENTRY", what: `the entry where the path ends: ${ENTRY_NAMES} (default leaf)` },
   },
   examples: [

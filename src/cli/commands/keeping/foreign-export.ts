@@ -7,6 +7,9 @@ import { batches, refuseExisting, writeNewFile, writingOf } from "./write-new-fi
 /** The names of the programs whose formats can be written. */
 export const FOREIGN_NAMES: readonly string[] = FOREIGN_FORMATS.map(({ name }) => name);
 
+/** What the option --keep-edits does. */
+export const KEEP_EDITS = "for pi 0.87 and later: keep what was said, and write edits as pi's own";
+
 /** Exports a session in the format of the program that `--to` names. */
 export async function exportForeign(context: CommandContext, output: string | undefined): Promise<number> {
   const { values, signal } = context;
@@ -17,6 +20,7 @@ export async function exportForeign(context: CommandContext, output: string | un
   const cwd = textOption(values, "cwd");
   const writing = await writeForeign(foreignFormat(textOption(values, "to") ?? ""), store, head.header.id, {
     sanitize: values["sanitize"] === true,
+    ...(values["keep-edits"] === true && { edits: "keep" as const }),
     ...(cwd === undefined ? {} : { cwd }),
   });
   if (output === undefined) {

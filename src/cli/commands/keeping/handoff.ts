@@ -7,7 +7,7 @@ import { show } from "../../../session/errors.ts";
 import { type ForeignWriting, foreignFormat, type WriteReport, writeForeign } from "../../../interop/formats/index.ts";
 import { makePrivateDirectory } from "../../../internal/private-file.ts";
 import { type Command, textOption } from "../../command.ts";
-import { FOREIGN_NAMES, reportJson, reportLines } from "./foreign-export.ts";
+import { FOREIGN_NAMES, KEEP_EDITS, reportJson, reportLines } from "./foreign-export.ts";
 import { findSession, SESSION_ARGUMENT } from "../../options/session-reference.ts";
 import { batches, exists, writeNewFile } from "./write-new-file.ts";
 
@@ -22,6 +22,7 @@ export const handoff: Command = {
     to: { value: "PROGRAM", choices: FOREIGN_NAMES, what: "the program" },
     cwd: { value: "DIRECTORY", what: "the working directory of the program (default: the session's directory)" },
     sanitize: { what: "replace secrets by [secret 1] and home directories by ~" },
+    "keep-edits": { what: KEEP_EDITS },
     exec: { what: "start the program" },
   },
   examples: [
@@ -47,6 +48,7 @@ export const handoff: Command = {
       to: textOption(values, "to") as string,
       cwd: textOption(values, "cwd"),
       sanitize: values["sanitize"] === true,
+      keepEdits: values["keep-edits"] === true,
       signal,
     });
     if (context.json) {
@@ -75,6 +77,7 @@ interface HandoffOptions {
   /** The working directory for the program (default: the session's, else the current one). */
   readonly cwd?: string | undefined;
   readonly sanitize?: boolean;
+  readonly keepEdits?: boolean;
   readonly signal: AbortSignal;
 }
 
@@ -90,7 +93,7 @@ interface WrittenSession {
 export async function writeHandoff(
   store: SessionStore,
   sessionId: string,
-  { to, cwd: given, sanitize = false, signal }: HandoffOptions,
+  { to, cwd: given, sanitize = false, keepEdits = false, signal }: HandoffOptions,
 ): Promise<WrittenSession> {
   const head = await store.head(sessionId);
   // The file names the directory that the program works in, so the directory is never sanitized.
@@ -98,6 +101,7 @@ export async function writeHandoff(
   const begin = (foreignId?: string): Promise<ForeignWriting> =>
     writeForeign(foreignFormat(to), store, sessionId, {
       sanitize,
+      ...(keepEdits && { edits: "keep" as const }),
       cwd: named,
       ...(foreignId === undefined ? {} : { foreignId }),
     });

@@ -11,6 +11,7 @@ export const pi: ForeignFormat = {
   ...piFiles,
   unit: "lines",
   detects: (start) => firstObjects(start, 1).some(isPiHeader),
+  hasEdits: true,
   read: (sink) => new PiReader(sink),
   write: writePi,
   isSessionId: isUuid,

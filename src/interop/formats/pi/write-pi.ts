@@ -8,6 +8,7 @@ import { isFields, textIn } from "../foreign-values.ts";
 import { KeptLines } from "../kept-line.ts";
 import { foreignRest, type JsonPatch, applyPatch } from "../json-patch.ts";
 import { piOfEntry } from "./pi-entry.ts";
+import { piOfMessage } from "./pi-message.ts";
 import { LEAF_MARK } from "./read-pi.ts";
 
 /** The format version that is written; every version of pi reads it. */
@@ -49,10 +50,34 @@ export async function* writePi(source: ForeignSource, report: WriteReport): Asyn
     tree.put(entry, entry.id);
     last = entry.id;
   }
+  if (source.edits.length > 0 && leafId !== null) {
+    yield* editLines(source, tree, report);
+    return;
+  }
   // pi resumes after the last entry of the file; the mark makes that entry a child of the leaf.
   if (last === leafId || last === null) return;
   const mark = { type: "custom", id: "skein-leaf", parentId: leafId === null ? null : (tree.idOf(leafId) ?? null) };
   yield lineOf({ ...mark, timestamp: new Date(header.createdAt).toISOString(), customType: LEAF_MARK });
+}
+
+/** The edits as a chain below the leaf: pi resumes after the last one, and each has its effect on the path to it. */
+function* editLines(
+  { header, leafId, edits }: ForeignSource,
+  tree: ForeignTree,
+  report: WriteReport,
+): Generator<string, void, undefined> {
+  let parentId = tree.idOf(leafId as string) ?? null;
+  const timestamp = new Date(header.createdAt).toISOString();
+  for (const [index, { targetId, message }] of edits.entries()) {
+    const target = tree.idOf(targetId);
+    const written = message === null ? null : piOfMessage(message, 0, report);
+    if (target === undefined || target === null || (written === null && message !== null)) continue;
+    const replacement = written === null ? null : { content: written.content ?? [] };
+    const id = `skein-edit-${index + 1}`;
+    report.written++;
+    yield lineOf({ type: "context_edit", id, parentId, timestamp, targetId: target, replacement });
+    parentId = id;
+  }
 }
 
 function writtenEntry(entry: Entry, tree: ForeignTree, report: WriteReport): JsonObject | null {
