@@ -49,6 +49,7 @@ export async function* exportHtml(source: ExportSource): AsyncGenerator<string, 
     if (item === null && label === undefined && !survey.branches.has(entry.id)) continue;
     yield* renderItem(item ?? { kind: "note", title: shown(source, entry.type), details: [], blocks: [] }, {
       seq: entry.seq,
+      edit: survey.edits.get(entry.id) ?? null,
       timestamp: entry.timestamp,
       label: label === undefined ? null : shown(source, label),
     });
@@ -133,13 +134,23 @@ async function branchRow(source: ExportSource, id: string | null, { count, first
   return `<li>${where}: ${count}\n<ul>${openings.join("")}${more}</ul></li>\n`;
 }
 
+/** What is written beside an item. */
+interface ItemPlace {
+  readonly seq: number;
+  readonly timestamp: string;
+  readonly label: string | null;
+  /** What an edit of the context did to it. */
+  readonly edit: string | null;
+}
+
 async function* renderItem(
   { kind, title, details, blocks }: TranscriptItem,
-  { seq, timestamp, label }: { readonly seq: number; readonly timestamp: string; readonly label: string | null },
+  { seq, timestamp, label, edit }: ItemPlace,
 ): AsyncGenerator<string, void, undefined> {
   const small = [
     `<time datetime="${escapeHtml(timestamp)}">${escapeHtml(timestamp)}</time>`,
     ...details.map((detail) => (detail === "failed" ? `<span class="failed">failed</span>` : escapeHtml(detail))),
+    ...(edit === null ? [] : [`<span class="edit">${escapeHtml(edit)}</span>`]),
     ...(label === null ? [] : [`<span class="label" dir="auto">${escapeHtml(label)}</span>`]),
   ];
   const parts = [`<h2 dir="auto">${escapeHtml(title)}</h2>`, `<p class="details">${small.join(" · ")}</p>`];

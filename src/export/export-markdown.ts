@@ -13,6 +13,7 @@ export async function* exportMarkdown(source: ExportSource): AsyncGenerator<stri
     const item = itemOf(await shownInSlices(source, entry), source.head.undone.includes(entry.id));
     if (item === null && label === undefined) continue;
     yield* renderItem(item ?? { kind: "note", title: entry.type, details: [], blocks: [] }, {
+      edit: survey.edits.get(entry.id) ?? null,
       timestamp: entry.timestamp,
       label: label === undefined ? null : shown(source, label),
     });
@@ -45,9 +46,18 @@ function frontMatter(source: ExportSource, { path }: Survey): string {
 
 async function* renderItem(
   { title, details, blocks }: TranscriptItem,
-  { timestamp, label }: { readonly timestamp: string; readonly label: string | null },
+  {
+    timestamp,
+    label,
+    edit,
+  }: { readonly timestamp: string; readonly label: string | null; readonly edit: string | null },
 ): AsyncGenerator<string, void, undefined> {
-  const small = [timestamp, ...details, ...(label === null ? [] : [`label: ${label}`])];
+  const small = [
+    timestamp,
+    ...details,
+    ...(edit === null ? [] : [edit]),
+    ...(label === null ? [] : [`label: ${label}`]),
+  ];
   yield `\n## ${plainMarkdown(title)}\n\n${small.map(plainMarkdown).join(" · ")}`;
   yield* renderBlocks(blocks, (block) => `\n\n${renderBlock(block)}`);
   yield "\n";

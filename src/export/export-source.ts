@@ -1,5 +1,7 @@
 import { nextSlice } from "../internal/long-work.ts";
 import { type Entry, entryCharacters, isNode } from "../session/log/entry.ts";
+import { applyEdits, editsOn, outlineOf } from "../session/context/edits.ts";
+import { roleSeen } from "../session/log/context-edit.ts";
 import { notANode, SessionNotFoundError, UnknownEntryError } from "../session/errors.ts";
 import { EMPTY_PATH, type PathSummary, type SessionHead } from "../session/log/fold.ts";
 import type { SessionStore } from "../session/store.ts";
@@ -25,6 +27,8 @@ export interface Survey {
   readonly onPath: ReadonlySet<string>;
   readonly path: PathSummary;
   readonly labels: ReadonlyMap<string, string>;
+  /** What an edit of the context did to an entry, in words. */
+  readonly edits: ReadonlyMap<string, string>;
   /** Branches that leave the path, by the node of the path that is their parent (null: they are roots). */
   readonly branches: ReadonlyMap<string | null, BranchPoint>;
 }
@@ -87,6 +91,7 @@ export async function surveyLog(source: ExportSource): Promise<Survey> {
   const onPath = await readPathIds(store, head.header.id, leafId);
   const labels = new Map<string, string>();
   const beside = new Map<string, string | null>();
+  let isEdited = false;
   sanitizer?.learn(cleanValue([head.header, head.name]));
   for await (const entry of readEntries(source)) {
     if (sanitizer !== null) await inSlices(sanitizer.learnSteps(cleanValue(entry)));
@@ -94,13 +99,30 @@ export async function surveyLog(source: ExportSource): Promise<Survey> {
       if (entry.label === null) labels.delete(entry.targetId);
       else labels.set(entry.targetId, entry.label);
     }
+    isEdited ||= entry.type === "context_edit" && onPath.has(entry.id);
     // Pruned branches are hidden in exports, too.
     if (entry.type === "prune") beside.delete(entry.targetId);
     if (!isNode(entry) || onPath.has(entry.id)) continue;
     if (entry.parentId === null || onPath.has(entry.parentId)) beside.set(entry.id, entry.parentId);
   }
   const path = leafId === null ? EMPTY_PATH : ((await store.path(head.header.id, leafId)) ?? EMPTY_PATH);
-  return { onPath, path, labels, branches: groupByParent(beside) };
+  const edits = isEdited ? await readEdits(source, onPath) : new Map<string, string>();
+  return { onPath, path, labels, edits, branches: groupByParent(beside) };
+}
+
+/** What the edits on a path did to its entries, in words. */
+async function readEdits(source: ExportSource, onPath: ReadonlySet<string>): Promise<ReadonlyMap<string, string>> {
+  const path: Entry[] = [];
+  for await (const entry of readEntries(source)) if (onPath.has(entry.id)) path.push(outlineOf(entry));
+  const edits = editsOn(path);
+  const seen = new Set(applyEdits(path, edits).map(({ id }) => id));
+  const found = new Map<string, string>();
+  for (const entry of path) {
+    if (roleSeen(entry) === null) continue;
+    if (!seen.has(entry.id)) found.set(entry.id, "left out of what models see");
+    else if (edits.has(entry.id)) found.set(entry.id, "models see another text");
+  }
+  return found;
 }
 
 /** Runs a generator to its end and yields to the event loop between steps. */

@@ -25,7 +25,7 @@ article.note { background: none; }
 article:target { outline: 3px solid var(--accent); }
 .details { color: var(--soft); font-size: 0.875rem; margin: 0.1rem 0 0.5rem; }
 .failed { color: var(--failed); }
-.label { font-weight: 600; }
+.label, .edit { font-weight: 600; }
 p, li { white-space: pre-line; }
 p { margin: 0.5rem 0; }
 pre { margin: 0.5rem 0; padding: 0.6rem; border: 1px solid var(--line); border-radius: 4px; background: var(--page);

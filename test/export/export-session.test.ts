@@ -389,3 +389,29 @@ const hostileMarkdown = fc
     { maxLength: 12 },
   )
   .map((parts) => parts.join(""));
+
+test.for(["markdown", "html"] as const)(
+  "an export as %s has what was said, and marks what models do not see so",
+  async (format) => {
+    await using store = openMemoryStore();
+    await store.create(createHeader({ id: "talk" }));
+    const tree = await SessionTree.on(store, "talk");
+    const draft = (id: string) => ({ id, timestamp: "2026-01-01T00:00:00.000Z" });
+    await tree.appendMessage(user("the question"), draft("q"));
+    await tree.appendMessage(assistant("I look.", { toolCalls: [call("x", "bash", "{}")] }), draft("c"));
+    await tree.appendMessage(result("x", "a long log"), draft("r"));
+    await tree.appendMessage(user("a long request"), draft("l"));
+    await tree.omit("r");
+    await tree.replace("l", user("a short one"));
+    await tree.undoEdit((await tree.omit("q")).id);
+    const text = await exported(store, format);
+    for (const words of ["the question", "I look.", "a long log", "a long request"]) expect(text).toContain(words);
+    expect(text).not.toContain("a short one");
+    // The call goes with its result.
+    expect(text.match(/left out of what models see/g)).toHaveLength(2);
+    expect(text.match(/models see another text/g)).toHaveLength(1);
+    expect(text.lastIndexOf("a long request")).toBeGreaterThan(text.indexOf("models see another text"));
+    const before = await exported(store, format, { leafId: "l" });
+    expect(before).not.toMatch(/left out of what|models see another/);
+  },
+);
