@@ -1,9 +1,9 @@
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
 import { main, root, SetupError } from "./run.mjs";
-import { ensureBuild, ensureNode24, ensurePackages, installAside } from "./setup.mjs";
+import { buildBench, ensureBuild, ensureNode24, ensurePackages, installAside } from "./setup.mjs";
 
 const usage = `Usage: npm run interop [-- --only formats] [--record]
 
@@ -12,11 +12,15 @@ conversation with tools, Skein imports and exports it, and the program continues
 
   --only formats  only these, as in codex,opencode: claude-code, codex, pi, opencode, claude-agent for the Claude Agent SDK on
                   our store, acpx for a client of the Agent Client Protocol on skein acp, and mcp for Claude Code, Codex and
-                  opencode that find an earlier session through skein mcp
+                  opencode that find an earlier session through skein mcp; cache, which only runs if it is named, compares
+                  how much of a session each program makes a provider process anew
   --record        also saves the programs' files as fixtures of npm test`;
 
 const agentSdk = { format: "claude-agent", packageName: "@anthropic-ai/claude-agent-sdk", version: "0.3.327" };
 const acpx = { format: "acpx", packageName: "acpx", version: "0.19.1" };
+
+/** How many turns a session has whose requests are measured. */
+const turnsMeasured = 20;
 
 await main(async () => {
   const options = readOptions();
@@ -29,10 +33,11 @@ await main(async () => {
     "../test/interop/try-program.mjs"
   );
   const only = options.only?.split(",");
-  const known = [...programs.map(({ format }) => format), agentSdk.format, acpx.format, "mcp"];
+  const known = [...programs.map(({ format }) => format), agentSdk.format, acpx.format, "mcp", "cache"];
   const unknown = only?.find((format) => !known.includes(format));
   if (unknown !== undefined) throw new SetupError(`--only names "${unknown}", which is not a program.\n\n${usage}`);
   const isChosen = (/** @type {string} */ format) => only === undefined || only.includes(format);
+  if (only?.includes("cache")) await compareCaches(programs);
   if (isChosen(agentSdk.format)) await tryAgentSdk(openStandIn);
   if (isChosen(acpx.format)) {
     const { tryAcpx } = await import("../test/interop/try-acpx.mjs");
@@ -166,6 +171,27 @@ async function tryAgentSdk(openStandIn) {
   const sdk = await import(pathToFileURL(join(await installAside(agentSdk), "sdk.mjs")).href);
   const { lines, turns } = await tryClaudeAgent(sdk, openStandIn);
   console.log(`Claude Agent SDK ${agentSdk.version} on skein/claude-agent: continues (${lines} lines, ${turns} turns)`);
+}
+
+/**
+ * Measures every program against the emulated prompt caches of the providers that it can be set up for, and prints a table.
+ * @param {readonly Program[]} programs
+ */
+async function compareCaches(programs) {
+  const bench = await buildBench();
+  const load = (/** @type {string} */ path) => import(pathToFileURL(join(bench, path)).href);
+  const modules = { ...(await load("cache/emulator-server.js")), ...(await load("run-in-child.js")) };
+  const { cacheTable, measureProgram, measureSkein } = await import("../test/interop/compare-caches.mjs");
+  const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+  const rows = [];
+  for (const provider of /** @type {const} */ (["anthropic", "openai"])) {
+    rows.push(await measureSkein(`Skein ${version}`, provider, turnsMeasured, modules));
+    for (const program of programs.filter(({ caches }) => caches.includes(provider))) {
+      console.error(`Measuring ${nameOf(program)} on the rules of ${provider}.`);
+      rows.push(await measureProgram(program, await commandOf(program), provider, turnsMeasured, modules));
+    }
+  }
+  console.log(cacheTable(rows));
 }
 
 /**

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createTree, type EntryDraft, openStore, type SessionTree } from "skein";
 import { explainCache } from "skein/context";
+import { compareKeys } from "../cache/compare-keys.ts";
 import { type EmulatedModel, startEmulator } from "../cache/emulator-server.ts";
 import type { TurnsInput } from "../cache/take-turns.ts";
 import { formatCount, formatMs } from "../format.ts";
@@ -24,10 +25,23 @@ export const cacheSection: Section = {
       await factorOf(bench, { provider: "anthropic", model: "claude-opus-5" }),
       await factorOf(bench, { provider: "openai", model: "gpt-5.2" }),
       await factorOf(bench, { provider: "openai", model: "gpt-5.6" }),
+      ...["gpt-5.2", "gpt-5.6"].flatMap((model) => [5, 50].map((sessions) => keysOf(sessions, model))),
       ...(await contextWithEdits(bench)),
     ];
   },
 };
+
+/** Which key of OpenAI's cache is read more often: one for each root, as Skein sends it, or one for each agent. */
+function keysOf(sessions: number, model: string): Row {
+  const { root, agent, none } = compareKeys(sessions, model);
+  const percent = (share: number): string => `${(100 * share).toFixed(1)} %`;
+  return {
+    section,
+    what: `read from the cache by ${sessions} sessions at once of one agent, ${model}, a key for each root`,
+    measured: percent(root),
+    against: `${percent(agent)} with one for each agent, ${percent(none)} without`,
+  };
+}
 
 async function factorOf(bench: Bench, emulated: EmulatedModel): Promise<Row> {
   const [processes, turns] = [bench.sizes.cacheProcesses, 10];

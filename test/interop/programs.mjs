@@ -18,6 +18,8 @@ import { dirname, join } from "node:path";
  * @property {(id: string) => { args: string[], talk?: import("./program-place.mjs").Talk }} [compact] what makes it compact a session
  * @property {(home: string, command: readonly string[]) => void} [addMcp] adds the MCP server "skein" to its settings
  * @property {(words: string) => string[]} [ask] the arguments that start a session which may call that server
+ * @property {(provider: "anthropic" | "openai") => Program} [onCacheOf] the program set up for the API of a provider; left out if it has one API
+ * @property {readonly ("anthropic" | "openai")[]} caches the providers whose APIs it can be set up for
  */
 
 const model = "claude-sonnet-4-5";
@@ -35,6 +37,7 @@ const claudeCode = {
     CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1",
     DISABLE_TELEMETRY: "1",
   }),
+  caches: ["anthropic"],
   prepare: () => {},
   begin: (words) => ["-p", words, "--model", model, "--allowedTools", "Bash,Agent"],
   resume: (id, words) => ["-p", words, "--model", model, "--allowedTools", "Bash,Agent", "--resume", id],
@@ -55,6 +58,7 @@ const codex = {
   packageName: "@openai/codex",
   version: "0.169.0",
   bin: "bin/codex.js",
+  caches: ["openai"],
   env: () => ({ LOCAL_KEY: "none" }),
   prepare: (home, url) =>
     write(
@@ -99,13 +103,22 @@ const pi = {
   packageName: "@mariozechner/pi-coding-agent",
   version: "0.73.1",
   bin: "dist/cli.js",
+  caches: ["anthropic", "openai"],
   env: () => ({ PI_OFFLINE: "1", PI_TELEMETRY: "0" }),
   prepare: (home, url) => {
-    const models = [{ id: "stand-in", reasoning: true, cost: { input: 1, output: 2, cacheRead: 0, cacheWrite: 0 } }];
-    const local = { baseUrl: `${url}/v1`, api: "openai-completions", apiKey: "none", models };
-    write(join(home, ".pi/agent/models.json"), JSON.stringify({ providers: { local } }));
+    preparePi(home, { baseUrl: `${url}/v1`, api: "openai-completions" });
     write(join(home, ".pi/agent/settings.json"), JSON.stringify({ compaction: { keepRecentTokens: 10 } }));
   },
+  onCacheOf: (provider) => ({
+    ...pi,
+    prepare: (home, url) =>
+      preparePi(
+        home,
+        provider === "anthropic"
+          ? { baseUrl: url, api: "anthropic-messages" }
+          : { baseUrl: `${url}/v1`, api: "openai-completions" },
+      ),
+  }),
   begin: (words) => ["-p", "--provider", "local", "--model", "stand-in", words],
   resume: (id, words) => ["-p", "--provider", "local", "--model", "stand-in", "--session", id, words],
   sessions: ".pi/agent/sessions",
@@ -122,6 +135,7 @@ const opencode = {
   packageName: "opencode-ai",
   version: "1.18.33",
   bin: "bin/opencode.exe",
+  caches: ["anthropic", "openai"],
   env: () => ({
     OPENCODE_DISABLE_MODELS_FETCH: "1",
     OPENCODE_DISABLE_AUTOUPDATE: "1",
@@ -147,6 +161,14 @@ const opencode = {
     write(path, JSON.stringify({ ...JSON.parse(readFileSync(path, "utf8")), mcp }));
   },
   ask: (words) => ["run", "--title", "An earlier session", ...words.split(" ")],
+  onCacheOf: (provider) => {
+    const named = ["--model", provider === "anthropic" ? `anthropic/${model}` : "local/stand-in"];
+    return {
+      ...opencode,
+      begin: (words) => ["run", ...named, "--title", "Where the kettle is", ...words.split(" ")],
+      resume: (id, words) => ["run", ...named, "--session", id, ...words.split(" ")],
+    };
+  },
 };
 
 /** @type {readonly Program[]} */
@@ -157,6 +179,17 @@ export const programs = [
   { ...pi, packageName: "@earendil-works/pi-coding-agent", version: "0.87.1", onNode24: true },
   opencode,
 ];
+
+/**
+ * Writes the models of pi.
+ * @param {string} home
+ * @param {{ baseUrl: string, api: string }} endpoint
+ */
+function preparePi(home, endpoint) {
+  const models = [{ id: "stand-in", reasoning: true, cost: { input: 1, output: 2, cacheRead: 0, cacheWrite: 0 } }];
+  const local = { ...endpoint, apiKey: "none", models };
+  write(join(home, ".pi/agent/models.json"), JSON.stringify({ providers: { local } }));
+}
 
 /**
  * @param {string} path

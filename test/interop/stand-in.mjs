@@ -16,7 +16,7 @@ import { LLMock } from "@copilotkit/aimock";
  * The arguments of each program's own tool for commands, by the tool's name.
  * @type {Readonly<Record<string, (command: string) => object>>}
  */
-const commandTools = {
+export const commandTools = {
   Bash: (command) => ({ command, description: "Read the notes" }),
   bash: (command) => ({ command, description: "Read the notes" }),
   exec_command: (command) => ({ cmd: command }),
