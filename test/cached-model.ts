@@ -26,11 +26,18 @@ export function cachedModel(
   options: {
     readonly id?: string;
     readonly contextWindow?: number;
+    /** How long the provider is asked to keep its cache. */
+    readonly lifetime?: "1h" | "24h";
     readonly answer: (request: ModelRequest) => CachedAnswer;
     readonly onRequest?: (request: CachedRequest) => void;
   },
 ): Model {
-  const { id = provider === "anthropic" ? "claude-opus-5" : "gpt-5.2", answer, onRequest = () => {} } = options;
+  const {
+    lifetime,
+    id = provider === "anthropic" ? "claude-opus-5" : "gpt-5.2",
+    answer,
+    onRequest = () => {},
+  } = options;
   let answering: CachedAnswer = {};
   const ask = (body: object) => {
     // The client sends JSON.
@@ -44,11 +51,12 @@ export function cachedModel(
     provider === "anthropic"
       ? anthropic(id, {
           ...shared,
+          ...(lifetime === "1h" && { cache: { lifetime } }),
           client: { messages: { create: async (body: object) => anthropicAnswer(id, ask(body)) } } as never,
         })
       : openai(id, {
           ...shared,
-          cache: true,
+          cache: lifetime === "24h" ? { lifetime } : true,
           client: { chat: { completions: { create: async (body: object) => chatAnswer(id, ask(body)) } } } as never,
         });
   const { stream: _stream, ...whole } = model;

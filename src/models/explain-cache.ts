@@ -6,7 +6,8 @@ import { cacheRuleOf } from "./cache-rules.ts";
 
 /** Options of `explainCache`. */
 export interface ExplainCacheOptions {
-  /** How long the provider was asked to keep its cache (default: 5 minutes; 30 for gpt-5.6 and later ones). */
+  /** How long the provider was asked to keep its cache (default: what the log says, else what the provider documents: 5
+   * minutes, 30 for gpt-5.6 and later ones, a day for gpt-5.5). */
   readonly lifetimeMs?: number;
   /** How many answers the report has, the latest ones (default 1,000). The sums are of all. */
   readonly limit?: number;

@@ -95,6 +95,26 @@ onEveryStore("edits of the context", {
     expect((await tree.entries()).filter((entry) => entry.type === "context_edit")).toHaveLength(2);
   },
 
+  async "that a run makes by itself wait as long as the model's provider keeps its cache"({ store, id, manager }) {
+    const tenMinutesAgo = new Date(Date.now() - 600_000).toISOString();
+    const messages = [user("q"), calls("t"), result("t", "line\n".repeat(3000)), { ...user("a"), role: "assistant" }];
+    const drafts = messages.map((message): EntryDraft => {
+      return { type: "message", message: message as Message, timestamp: tenMinutesAgo };
+    });
+    await store.append(id, drafts);
+    const { leafId } = (await store.head(id)) ?? {};
+    const edits = { toolResults: { olderThan: 1, largerThan: 400 } };
+    const editsWith = async (lifetime: { readonly cacheLifetimeMs?: number }): Promise<number> => {
+      await store.append(id, [{ type: "leaf", targetId: leafId ?? null }]);
+      const model = { ...scripted(["Done."]), ...lifetime };
+      await manager.run(id, createAgent({ prompt: "", model, edits }), "Go on.");
+      const tree = await SessionTree.on(store, id);
+      return (await tree.getBranch()).filter(({ type }) => type === "context_edit").length;
+    };
+    expect(await editsWith({ cacheLifetimeMs: 3_600_000 })).toBe(0);
+    expect(await editsWith({})).toBe(1);
+  },
+
   async "that a person has undone are not made again"(stage) {
     const tree = await talkIn(stage);
     const edit = await tree.replace("result", result("t", "short"));

@@ -19,6 +19,13 @@ import type { SeededRandom } from "../simulation/seeded-random.ts";
 /** A provider, a model of it, how long it keeps its cache, and in which steps it caches (1: at marks). */
 export const PROVIDERS = {
   anthropic: { provider: "anthropic", models: ["claude-opus-5", "claude-sonnet-5"], lifetimeMs: 300_000, step: 1 },
+  "anthropic for an hour": {
+    provider: "anthropic",
+    models: ["claude-opus-5", "claude-sonnet-5"],
+    lifetimeMs: 3_600_000,
+    step: 1,
+    lifetime: "1h",
+  },
   openai: { provider: "openai", models: ["gpt-5.2", "gpt-5.1"], lifetimeMs: 300_000, step: 128 },
   "openai with breakpoints": { provider: "openai", models: ["gpt-5.6", "gpt-5.7"], lifetimeMs: 1_800_000, step: 1 },
 } as const;
@@ -71,7 +78,12 @@ export interface SequenceResult {
 
 const FIRST: Program = { instructions: 0, tool: 0, extraTool: false, model: 0, transforms: false };
 const WORDS = "Every rule of the house is written down here, so that nobody has to ask. ";
+const MINUTE_MS = 60_000;
+/** Longer than the rounds of a run, for which the clock of the test jumps and no lease is renewed. */
+const LEASE_MS = 5 * MINUTE_MS;
 const DAY_MS = 86_400_000;
+/** The window of runs that compact by themselves: a few turns more than the instructions and tools. */
+const SMALL_WINDOW = 6_000;
 
 /**
  * Sessions, programs and a provider's emulated cache, to which random things happen. It knows by itself which of these can change
@@ -81,6 +93,10 @@ export class CacheWorld {
   readonly #random: SeededRandom;
   readonly #store: SessionStore;
   readonly #settings: (typeof PROVIDERS)[ProviderName];
+  /** Whether runs shorten old results by themselves, which they may do only where no cache has them. */
+  readonly #shortens: boolean;
+  /** Whether the window is so small that runs compact by themselves. */
+  readonly #compacts: boolean;
   #cache: PromptCache;
   #manager: SessionManager;
   #program: Program = FIRST;
@@ -99,6 +115,8 @@ export class CacheWorld {
     this.#random = random;
     this.#store = store;
     this.#settings = PROVIDERS[provider];
+    this.#shortens = random.chance(0.3);
+    this.#compacts = random.chance(0.3);
     this.#cache = this.#newCache();
     this.#manager = new SessionManager({ store, config: UNLIMITED_SESSIONS });
   }
@@ -126,6 +144,8 @@ export class CacheWorld {
       [1, () => this.#merge()],
       [2, () => this.#branchAndBack()],
       [1, () => this.#pass(DAY_MS)],
+      [1, () => this.#pass(this.#settings.lifetimeMs - MINUTE_MS)],
+      [1, () => this.#midnight()],
       [1, () => this.#pass(this.#settings.lifetimeMs + 1000)],
       [2, () => this.#edit()],
       [1, () => this.#undoEdit()],
@@ -147,9 +167,21 @@ export class CacheWorld {
     return promptCache({ provider, model: models[0], clock: () => this.#now });
   }
 
+  get #lifetime(): { readonly lifetime?: "1h" } {
+    return "lifetime" in this.#settings ? { lifetime: this.#settings.lifetime } : {};
+  }
+
   #pass(ms: number): void {
     this.#now += ms;
     vi.setSystemTime(this.#now);
+  }
+
+  /** The date changes between two turns, while the cache still has the first one. */
+  async #midnight(): Promise<void> {
+    this.#pass(DAY_MS - (this.#now % DAY_MS) - MINUTE_MS);
+    await this.#turn();
+    this.#pass(Math.max(0, DAY_MS - (this.#now % DAY_MS)) % MINUTE_MS);
+    await this.#turn();
   }
 
   /** The agent of a program; what it needs to know of the day is a reminder, and servers list their tools in any order. */
@@ -160,6 +192,8 @@ export class CacheWorld {
       { ask: (body) => this.#cache.ask(body) },
       {
         id: models[program.model] as string,
+        ...this.#lifetime,
+        ...(this.#compacts && { contextWindow: SMALL_WINDOW }),
         answer: () => this.#answer(),
         onRequest: ({ usage }) => this.#remember(program, usage),
       },
@@ -194,7 +228,8 @@ export class CacheWorld {
       tools: [...shuffled(servers, this.#random), look, pay, ...(program.extraTool ? [extra] : [])],
       reminders: () => `Today is ${new Date().toISOString().slice(0, 10)}.`,
       builtInTools: false,
-      compaction: false,
+      compaction: this.#compacts ? { settings: { keepRecentTokens: 500, reserveTokens: 500 } } : false,
+      ...(this.#shortens && { edits: { toolResults: { olderThan: 3, largerThan: 200 } } }),
       ...(program.transforms && { context: [dropOld] }),
     });
   }
@@ -220,6 +255,7 @@ export class CacheWorld {
     this.#rounds = Array.from({ length: this.#random.below(4) }, () => 1 + this.#random.below(3));
     await this.#manager.run(this.#sessionId, this.#agent(this.#program), `Question ${this.#random.below(1000)}?`, {
       actor: "ann",
+      leaseMs: LEASE_MS,
     });
   }
 
@@ -232,7 +268,11 @@ export class CacheWorld {
     this.#pass(1000);
     this.#rounds = [1, null, 1];
     const agent = this.#agent(this.#program);
-    const run = this.#manager.run(this.#sessionId, agent, "Pay.", { actor: "ann", park: { afterMs: 0 } });
+    const run = this.#manager.run(this.#sessionId, agent, "Pay.", {
+      actor: "ann",
+      park: { afterMs: 0 },
+      leaseMs: LEASE_MS,
+    });
     const { questions } = await run;
     this.#restart();
     this.#pass(10_000);
@@ -302,6 +342,7 @@ export class CacheWorld {
       { ask: (body) => this.#cache.ask(body) },
       {
         id: models[this.#program.model] as string,
+        ...this.#lifetime,
         answer: () => {
           this.#pass(5_000);
           return { text: `In short, ${WORDS.repeat(3)}` };
@@ -322,7 +363,8 @@ export class CacheWorld {
       { ...this.#program, instructions: instructions + 1 },
       { ...this.#program, tool: tool + 1 },
       { ...this.#program, extraTool: !extraTool },
-      { ...this.#program, model: 1 - model },
+      // An edit that a run makes where its own model has no cache is in the requests to another model, too.
+      ...(this.#shortens ? [] : [{ ...this.#program, model: 1 - model }]),
       { ...this.#program, transforms: !transforms },
     ]);
   }
@@ -397,9 +439,10 @@ export class CacheWorld {
     const reasons = new Set<CacheCause["type"]>();
     let above = byId.get(answer.parentId ?? "");
     for (; above !== undefined; above = byId.get(above.parentId ?? "")) {
-      if (above.type === "context_edit") reasons.add("edit");
+      // What a run shortens by itself is no reason, unless it does so instead of a compaction: otherwise it may only shorten
+      // where the cache is lost anyway.
+      if (above.type === "context_edit" && (above.run === undefined || this.#compacts)) reasons.add("edit");
       if (above.type === "compaction") reasons.add("compaction");
-      if (above.type === "message" && above.message.metadata?.["mergedFrom"] !== undefined) reasons.add("merge");
       const base = this.#requestOf(above);
       if (base === null || this.#sent(base).model !== this.#sent(request).model) continue;
       const [before, after] = [this.#sent(base), this.#sent(request)];

@@ -11,6 +11,7 @@ import { anthropic } from "../../src/models/anthropic/index.ts";
 import { openai } from "../../src/models/openai/index.ts";
 import { openSqliteStore } from "../../src/stores/sqlite/index.ts";
 import { start } from "../faults/program-support.ts";
+import { type PromptCacheUsage, promptCache } from "../../src/testing/cache/prompt-cache.ts";
 import { wireFixture } from "../model-server.ts";
 
 type Api = "chat" | "responses" | "messages";
@@ -25,13 +26,20 @@ const ANSWERS: Readonly<Record<Api, readonly (string | Buffer)[]>> = {
   messages: [wireFixture("anthropic", "tools.sse.txt"), wireFixture("anthropic", "text.sse.txt")],
 };
 
-/** A server that records the bytes of requests, and first answers with calls, then with a text. */
-async function modelServer(api: Api): Promise<{ readonly url: string; readonly bodies: string[] }> {
+/** A server that records the bytes of requests and what a provider's cache makes of them, and first answers with calls, then with a text. */
+async function modelServer(
+  api: Api,
+): Promise<{ readonly url: string; readonly bodies: string[]; readonly usages: PromptCacheUsage[] }> {
   const bodies: string[] = [];
+  const usages: PromptCacheUsage[] = [];
+  const provider = api === "messages" ? "anthropic" : "openai";
+  const cache = promptCache({ provider, model: "the one of the body" });
   const server = createServer(async (request, response) => {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk as Buffer);
-    bodies.push(Buffer.concat(chunks).toString("utf8"));
+    const body = Buffer.concat(chunks).toString("utf8");
+    bodies.push(body);
+    usages.push(cache.ask(JSON.parse(body)));
     response.writeHead(200, { "content-type": "text/event-stream" });
     response.end(ANSWERS[api][Math.min(bodies.length, 2) - 1]);
   });
@@ -40,7 +48,7 @@ async function modelServer(api: Api): Promise<{ readonly url: string; readonly b
     server.closeAllConnections();
     await new Promise((resolve) => server.close(resolve));
   });
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, bodies };
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, bodies, usages };
 }
 
 /** The second version: other instructions, other descriptions and parameters of tools, another order, and one tool more. */
@@ -56,8 +64,8 @@ function secondVersion(api: Api, baseURL: string) {
   );
   const model =
     api === "messages"
-      ? anthropic("claude-haiku-4-5", { apiKey: "k", baseURL })
-      : openai("gpt-x", { apiKey: "k", baseURL, api });
+      ? anthropic("claude-sonnet-4-5", { apiKey: "k", baseURL })
+      : openai("gpt-5.2", { apiKey: "k", baseURL, api, cache: true });
   return createAgent({ name: "clerk", prompt: "Second version.", model, tools, builtInTools: false });
 }
 
@@ -76,7 +84,7 @@ test.each<Api>(["chat", "responses", "messages"])(
     const directory = await mkdtemp(join(tmpdir(), "skein-taken-over-"));
     onTestFinished(() => rm(directory, { recursive: true, force: true }));
     const path = join(directory, "skein.db");
-    const { url, bodies } = await modelServer(api);
+    const { url, bodies, usages } = await modelServer(api);
     const first = start("run-first-version.mjs", [path, api, url]);
     while (first.lines().length === 0 && first.child.exitCode === null) await first.more();
     first.child.kill("SIGKILL");
@@ -94,5 +102,13 @@ test.each<Api>(["chat", "responses", "messages"])(
     expect(after.before).toBe(before.before);
     expect(after.messages.slice(0, before.messages.length - 1)).toBe(before.messages.slice(0, -1));
     expect(after.messages.length).toBeGreaterThan(before.messages.length);
+    // The provider reads all of the first request from its cache; of OpenAI, as far as whole steps of 128 tokens go.
+    const [asked, again] = usages as [PromptCacheUsage, PromptCacheUsage];
+    const total = asked.read + asked.written + asked.fresh;
+    expect(total).toBeGreaterThan(1024);
+    expect(again.read).toBe(api === "messages" ? total : total - (total % 128));
+    const keys = bodies.map((body) => JSON.parse(body).prompt_cache_key);
+    expect(keys[0]).toBe(keys[1]);
+    expect(typeof keys[0]).toBe(api === "messages" ? "undefined" : "string");
   },
 );

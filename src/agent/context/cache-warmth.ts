@@ -1,8 +1,16 @@
 import type { AssistantMessage } from "../../session/message.ts";
 import type { Model } from "../model/model.ts";
 
-/** How long a provider keeps what it cached, unless a request asks for more. */
-export const CACHE_LIFETIME_MS: number = 5 * 60_000;
+/** How long a provider keeps what it cached, unless the model says otherwise. */
+const CACHE_LIFETIME_MS = 5 * 60_000;
+
+/** About how many tokens a summary and the question for it take, beside the cached request. */
+export const SUMMARY_TOKENS = 4_000;
+
+/** Whether the provider has kept what it cached for an answer; `answeredAt` is in milliseconds. */
+export function isKept(answeredAt: number, model: Model | undefined): boolean {
+  return Date.now() - answeredAt <= (model?.cacheLifetimeMs ?? CACHE_LIFETIME_MS);
+}
 
 /**
  * Whether a provider has the request of an answer in its cache: it was this model's, it used a cache, and it was not too long ago.
@@ -13,5 +21,5 @@ export function isCached(answer: AssistantMessage, answeredAt: number, model: Mo
   if (cacheReadTokens + cacheWriteTokens === 0) return false;
   // A provider may answer with a longer id than it was asked by.
   const isSame = answer.model === undefined || answer.model.startsWith(model.id);
-  return isSame && Date.now() - answeredAt <= CACHE_LIFETIME_MS;
+  return isSame && isKept(answeredAt, model);
 }

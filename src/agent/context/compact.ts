@@ -23,7 +23,7 @@ export interface CompactOptions {
   readonly signal?: AbortSignal;
   /**
    * How the model is asked. By default, with the request that the next turn would send and one more message, if the provider has
-   * that cached: the model gave the last answer less than five minutes ago and used a cache, and the log has all that the request
+   * that cached: the model gave the last answer within the lifetime of its cache, and used that, and the log has all that the request
    * contains. In other cases, and with `"quoted"`, with the conversation as quoted text.
    */
   readonly ask?: "quoted";

@@ -2,7 +2,7 @@ import { copyJson, type JsonValue } from "../../internal/json.ts";
 import type { CompactionPlan, CompactionSettings } from "../../session/context/compaction.ts";
 import { SessionError } from "../../session/errors.ts";
 import type { HookRunner } from "../../session/context/hooks.ts";
-import { isCached } from "./cache-warmth.ts";
+import { isCached, SUMMARY_TOKENS } from "./cache-warmth.ts";
 import { givenSummary, summarizePlan } from "./compact.ts";
 import { describeThrown } from "../describe-thrown.ts";
 import type { LoopContext } from "./loop-context.ts";
@@ -45,9 +45,6 @@ interface FullWindow {
   readonly window: number;
   readonly settings: Partial<CompactionSettings>;
 }
-
-/** About how many tokens a summary and the question for it take. */
-const SUMMARY_TOKENS = 4_000;
 
 /** Makes room in the context of a run by replacing its older part with a summary. */
 export class ContextRoom {

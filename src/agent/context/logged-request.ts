@@ -1,16 +1,17 @@
 import { defined } from "../../internal/defined.ts";
 import { acceptable, compactionMessage, contextPath, messagesOf } from "../../session/context/context.ts";
+import { messageTokens } from "../../session/context/tokens.ts";
 import type { Entry } from "../../session/log/entry.ts";
 import { rootIdOf } from "../../session/log/header.ts";
 import type { SessionTree } from "../../tree/session-tree.ts";
 import { promptCacheKey } from "../model/cache-key.ts";
 import type { Model, ModelRequest } from "../model/model.ts";
 import { readSetup, type WholeSetup } from "../persist/run-setup.ts";
-import { isCached } from "./cache-warmth.ts";
+import { isCached, SUMMARY_TOKENS } from "./cache-warmth.ts";
 
 /**
- * The request that the next turn of a session would send, if the log has all of it and the provider has its beginning in its cache;
- * else null. `path` is the part of the path that models see.
+ * The request that the next turn of a session would send, if the log has all of it, the provider has its beginning in its cache, and
+ * a summary fits into the window; else null. `path` is the part of the path that models see.
  */
 export async function loggedRequest(
   tree: SessionTree,
@@ -28,11 +29,13 @@ export async function loggedRequest(
   const { compaction, entries } = contextPath(path, new Set(tree.head.undone));
   const summary = compaction === null ? [] : [compactionMessage(compaction.summary)];
   const { header } = tree.head;
+  const said = acceptable([...summary, ...entries.flatMap(messagesOf)]);
+  // The answer's own count contains the instructions and tools; the estimate is for what was said since.
+  const since = said.slice(said.findLastIndex(({ role }) => role === "assistant") + 1);
+  const tokens = since.reduce((sum, message) => sum + messageTokens(message), answer.message.usage?.totalTokens ?? 0);
+  if (tokens + SUMMARY_TOKENS > (model.contextWindow ?? Number.POSITIVE_INFINITY)) return null;
   return {
-    messages: [
-      ...(instructions === undefined ? [] : [{ role: "system", content: instructions } as const]),
-      ...acceptable([...summary, ...entries.flatMap(messagesOf)]),
-    ],
+    messages: [...(instructions === undefined ? [] : [{ role: "system", content: instructions } as const]), ...said],
     ...defined({ tools, thinkingLevel, toolChoice, maxOutputTokens, temperature, stop }),
     cacheKey: promptCacheKey(rootIdOf(header), header.userId),
   };

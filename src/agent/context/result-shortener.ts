@@ -4,7 +4,7 @@ import { type Content, type Message, partsOf, textOf } from "../../session/messa
 import type { Row } from "../../session/value/transcript.ts";
 import type { LoopOptions } from "../loop-options.ts";
 import type { RunLog } from "../persist/run-log.ts";
-import { CACHE_LIFETIME_MS } from "./cache-warmth.ts";
+import { isKept } from "./cache-warmth.ts";
 import type { LoopContext } from "./loop-context.ts";
 
 /** Which tool results a run shortens. */
@@ -95,7 +95,7 @@ export class ResultShortener {
   }
 
   #isOver(answeredAt: number): boolean {
-    return Date.now() - answeredAt > CACHE_LIFETIME_MS;
+    return !isKept(answeredAt, this.#parts.options.model);
   }
 }
 

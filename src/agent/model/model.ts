@@ -66,6 +66,11 @@ export interface Model {
   readonly id: string;
   /** The most tokens of a request and its answer together. */
   readonly contextWindow?: number;
+  /**
+   * How long the provider keeps what it has cached of a request, in milliseconds since its last use (default: five minutes).
+   * A run compacts and shortens by it.
+   */
+  readonly cacheLifetimeMs?: number;
   /** Whether its answers have a cost. With `false`, a run with a budget in `cost` is refused. */
   readonly tellsCost?: boolean;
   /** What a usage costs in US dollars, if the model has a price; a budget of a user reserves so much before a request. */

@@ -63,6 +63,13 @@ describe("the setup of a run", () => {
     expect(starts).toContainEqual(expect.objectContaining({ phase: "started", setup: setup?.id }));
   });
 
+  test("has how long the model's provider keeps what it caches", async () => {
+    const store = openMemoryStore();
+    const model = { ...scripted(["One."]), cacheLifetimeMs: 3_600_000 };
+    const { sessionId } = await new SessionManager({ store }).run(agentWith({ model }), "1");
+    expect(await setupsOf(store, sessionId)).toMatchObject([{ cacheLifetimeMs: 3_600_000 }]);
+  });
+
   test("contains only what has changed since the agent's last one, and refers to the entry with the rest", async () => {
     const store = openMemoryStore();
     const manager = new SessionManager({ store });

@@ -56,6 +56,7 @@ export function presentSetup(
     ...(schemas.length > 0 && { tools: schemas }),
     ...defined({ ...parameters, toolChoice, output: output && outputSchema(output) }),
     ...(providerOptions !== undefined && { providerOptionsDigest: digestOf(textOfJson(providerOptions)) }),
+    ...defined({ cacheLifetimeMs: model?.cacheLifetimeMs }),
     ...(context.length > 0 && { transformed: true }),
   };
   return {
@@ -151,7 +152,7 @@ function keptOf(
   const { instructions, instructionsDigest } = isPresent ? own : { instructions: text };
   // Another model has no cache of this beginning, and may not take the same parameters.
   const { thinkingLevel, toolChoice, maxOutputTokens, temperature, stop } = model === present.model ? recorded : own;
-  const { providerOptionsDigest, transformed, output: ownOutput } = own;
+  const { providerOptionsDigest, cacheLifetimeMs, transformed, output: ownOutput } = own;
   return {
     agent,
     ...defined({
@@ -166,7 +167,7 @@ function keptOf(
     }),
     // The program checks the value, so that only it can say that there is one.
     ...defined({ output: ownOutput === undefined ? undefined : (output ?? ownOutput) }),
-    ...defined({ providerOptionsDigest, transformed }),
+    ...defined({ providerOptionsDigest, cacheLifetimeMs, transformed }),
   };
 }
 

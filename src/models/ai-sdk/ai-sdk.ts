@@ -9,7 +9,7 @@ import { type Call, startCall } from "../wire/call.ts";
 import { cacheSetting } from "../wire/prompt-cache.ts";
 import { aiSdkFailure } from "./ai-sdk-failure.ts";
 import { contextWindowOf } from "../context-windows.ts";
-import { withCache } from "./cache-options.ts";
+import { cacheLifetime, withCache } from "./cache-options.ts";
 import { callOptions, sharedSchema } from "./call-options.ts";
 import type { CallOptions, LanguageModel, StreamPart } from "./contract.ts";
 import { lookUp } from "./look-up.ts";
@@ -66,6 +66,7 @@ export function aiSdk(model: AiSdkModel, options: AiSdkOptions = {}): Model {
     provider,
     id,
     ...(contextWindow === undefined ? {} : { contextWindow }),
+    cacheLifetimeMs: cacheLifetime(sdk, cache),
     get tellsCost() {
       return (prices ?? lookUp(priceOf, provider, id)) !== undefined;
     },

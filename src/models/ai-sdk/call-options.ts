@@ -3,6 +3,7 @@ import type { ModelRequest } from "../../agent/model/model.ts";
 import { SessionError } from "../../session/errors.ts";
 import type { AssistantMessage, Content, Message, ToolMessage } from "../../session/message.ts";
 import { partsOf, textOf } from "../../session/message.ts";
+import { isMerged } from "../../session/log/merged-turns.ts";
 import { applicationText, leadingSystem, unreadable } from "../wire/content.ts";
 import { strictSchema } from "../wire/strict-schema.ts";
 import type {
@@ -17,17 +18,24 @@ import type {
 import { inputOf, ownParts } from "./provider-data.ts";
 import { inlineAttachment } from "../../session/blob.ts";
 
+/** The options of a call, and the messages that are answers to requests of another session, which a merge brought. */
+export interface PreparedCall {
+  readonly options: CallOptions;
+  readonly merged: ReadonlySet<PromptMessage>;
+}
+
 /** Converts a request to the call options of the AI SDK. The result shares parts with the request and must not be mutated. */
 export function callOptions(
   request: ModelRequest,
   model: { readonly provider: string; readonly specificationVersion: ContractVersion },
   abortSignal: AbortSignal,
   thinking: JsonObject | undefined,
-): CallOptions {
+): PreparedCall {
   const { tools = [], toolChoice, temperature, maxOutputTokens, stop, output } = request;
   const providerOptions = mergedOptions(thinking, request.providerOptions);
-  return {
-    prompt: promptOf(request.messages, model),
+  const { prompt, merged } = promptOf(request.messages, model);
+  const options: CallOptions = {
+    prompt,
     abortSignal,
     ...(tools.length === 0 ? {} : { tools: tools.map(toolOf) }),
     ...(tools.length === 0 || toolChoice === undefined ? {} : { toolChoice: choiceOf(toolChoice) }),
@@ -37,6 +45,7 @@ export function callOptions(
     ...(output && { responseFormat: { type: "json", name: "answer", schema: sharedSchema(output) ?? output } }),
     ...(providerOptions === undefined ? {} : { providerOptions }),
   };
+  return { options, merged };
 }
 
 /** Rewrites a schema with the keywords that every provider accepts; null if they cannot express it. */
@@ -47,8 +56,9 @@ export function sharedSchema(output: JsonObject): JsonObject | null {
 function promptOf(
   messages: readonly Message[],
   model: { readonly provider: string; readonly specificationVersion: ContractVersion },
-): PromptMessage[] {
+): { readonly prompt: PromptMessage[]; readonly merged: ReadonlySet<PromptMessage> } {
   const prompt: PromptMessage[] = [];
+  const merged = new Set<PromptMessage>();
   const leading = leadingSystem(messages);
   for (const [index, message] of messages.entries()) {
     if (message.role === "tool") {
@@ -60,7 +70,10 @@ function promptOf(
       else prompt.push({ role: "tool", content: [result] });
     } else if (message.role === "assistant") {
       const content = ownParts(message, model.provider) ?? assistantParts(message);
-      if (content.length > 0) prompt.push({ role: "assistant", content });
+      if (content.length === 0) continue;
+      const answer: PromptMessage = { role: "assistant", content };
+      prompt.push(answer);
+      if (isMerged(message)) merged.add(answer);
     } else if (message.role === "system" && index < leading) {
       prompt.push({ role: "system", content: wordsOf(message.content) });
     } else if (message.role === "system") {
@@ -70,7 +83,7 @@ function promptOf(
       prompt.push({ role: "user", content: userParts(message.content) });
     }
   }
-  return prompt;
+  return { prompt, merged };
 }
 
 function userParts(content: Content): UserPart[] {

@@ -11,6 +11,7 @@ import {
 import { applicationText, callsAre, type DataPart, fileText, leadingSystem, unreadable } from "../wire/content.ts";
 import { type Fields, fieldsOf, listOf, parseObject, stringOf } from "../wire/json-reader.ts";
 import { type CacheSetting, markedMessages } from "../wire/prompt-cache.ts";
+import { isMerged } from "../../session/log/merged-turns.ts";
 import { isFrom } from "../wire/wire-model.ts";
 import { outputFormat } from "./output-format.ts";
 import { outputTokensOf, thinkingFields } from "./thinking.ts";
@@ -35,11 +36,11 @@ export function messagesBody(id: string, request: ModelRequest, options: Message
   const thinking = thinkingFields(id, request, maxTokens, options.thinking);
   const isThinking = Object.hasOwn(thinking, "output_config") || fieldsOf(thinking["thinking"])["type"] === "enabled";
   const format = output && (outputFormat(id, output) ?? { type: "json_schema", schema: output });
-  const messages = wireMessages(request.messages);
+  const { messages, roles } = wireMessages(request.messages);
   const system = systemBlocks(request.messages);
   const { tools, toolChoice } = toolFields(request);
   if (options.cache !== null) {
-    const { last, before } = markedMessages(messages.map(({ role }) => role));
+    const { last, before } = markedMessages(roles);
     const ends = [tools, system, messages[before]?.content ?? [], messages[last]?.content ?? []];
     for (const blocks of ends) markLast(blocks, options.cache.lifetime);
   }
@@ -112,19 +113,29 @@ function toolsUsed(messages: readonly Message[]): Fields[] {
   }));
 }
 
-/** Converts messages. Tool results and the user message after them become one message, results first, as the API requires. */
-function wireMessages(messages: readonly Message[]): WireMessage[] {
+/**
+ * Converts messages. Tool results and the user message after them become one message, results first, as the API requires. `roles` are
+ * those of the messages, with "merged" for answers to the requests of another session.
+ */
+function wireMessages(messages: readonly Message[]): { readonly messages: WireMessage[]; readonly roles: string[] } {
   const out: WireMessage[] = [];
+  const roles: string[] = [];
   for (const message of messages.slice(leadingSystem(messages))) {
     const role = message.role === "assistant" ? "assistant" : "user";
     const blocks = contentBlocks(message);
     // The provider refuses messages without content.
     if (blocks.length === 0) continue;
     const last = out.at(-1);
-    if (last?.role === role) last.content.push(...blocks);
-    else out.push({ role, content: [...blocks] });
+    const marked = role === "assistant" && isMerged(message) ? "merged" : role;
+    if (last?.role === role) {
+      last.content.push(...blocks);
+      if (marked === "assistant") roles[roles.length - 1] = marked;
+    } else {
+      out.push({ role, content: [...blocks] });
+      roles.push(marked);
+    }
   }
-  return out;
+  return { messages: out, roles };
 }
 
 function contentBlocks(message: Message): readonly Fields[] {

@@ -1,6 +1,6 @@
 import type { ModelRequest } from "../../agent/model/model.ts";
 import { fieldsOf, listOf } from "../wire/json-reader.ts";
-import { hasBreakpoints } from "../cache-rules.ts";
+import { hasBreakpoints, keepsLonger } from "../cache-rules.ts";
 import { type CacheSetting, markedMessages } from "../wire/prompt-cache.ts";
 
 /** The option `cache` of a model of OpenAI. */
@@ -61,9 +61,4 @@ function marked(parts: readonly Fields[]): Fields[] {
   return parts.map((part, index) => {
     return index < parts.length - 1 ? part : { ...part, prompt_cache_breakpoint: { mode: "explicit" } };
   });
-}
-
-/** Whether a model can keep its prompt cache for a day: those before the ones with breakpoints, from gpt-4.1 on. */
-function keepsLonger(id: string): boolean {
-  return /^gpt-(4\.1|5)/.test(id) && !hasBreakpoints(id);
 }

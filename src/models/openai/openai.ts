@@ -2,6 +2,7 @@ import { checkOptionsOf, type KeysOf } from "../../session/check-arguments.ts";
 import type { Model } from "../../agent/model/model.ts";
 import { SessionError, show } from "../../session/errors.ts";
 import { apiKeyFor } from "../api-key.ts";
+import { cacheLifetimeOf } from "../cache-rules.ts";
 import { cacheSetting } from "../wire/prompt-cache.ts";
 import { checkModelId, HABITS, once, WIRE_OPTIONS, type WireModelOptions, wireModel } from "../wire/wire-model.ts";
 import { chatWire } from "./chat-wire.ts";
@@ -59,6 +60,7 @@ export function openai(id: string, options: OpenAIOptions = {}): Model {
     id,
     options,
     secret: apiKey,
+    cacheLifetimeMs: cacheLifetimeOf("openai", id, cache?.lifetime),
     clientTimeoutMs: client?.timeout,
     client: once(async () =>
       apiKey === undefined

@@ -71,6 +71,38 @@ describe("a request to Anthropic", () => {
     expect(marksIn(before, "cache_control").at(-2)).toBe("messages.2.content.0");
   });
 
+  test("sets the mark before the turns that a merge brought, as their answers were asked for elsewhere", async () => {
+    const merged = { mergedFrom: { sessionId: "branch" } };
+    const messages: Message[] = [
+      { role: "system", content: "Be brief." },
+      user("one"),
+      answer("1"),
+      { ...user("elsewhere"), metadata: merged },
+      { ...answer("2"), metadata: merged },
+      user("two"),
+    ];
+    const body = await sent(claude(), TEXT, { ...talk, messages });
+    expect(marksIn(body, "cache_control")).toEqual([
+      "system.0",
+      "messages.0.content.0",
+      "messages.4.content.0",
+      "tools.1",
+    ]);
+    const asked: CallOptions[] = [];
+    const sdk = aiSdk({
+      specificationVersion: "v3",
+      provider: "anthropic.messages",
+      modelId: "m",
+      doGenerate: async (options: CallOptions) => {
+        asked.push(options);
+        return { content: [{ type: "text", text: "a" }], finishReason: { unified: "stop", raw: "stop" }, usage: {} };
+      },
+      doStream: () => Promise.reject(new Error("not asked")),
+    } as never);
+    await sdk.complete({ ...talk, messages });
+    expect(marksIn(asked[0]?.prompt, "cacheControl").map((path) => path.split(".")[0])).toEqual(["0", "1", "5"]);
+  });
+
   test("asks for an hour everywhere, or for nothing", async () => {
     const hour = JSON.stringify(await sent(claude({ cache: { lifetime: "1h" } }), TEXT));
     expect(hour.split('"cache_control":{"type":"ephemeral","ttl":"1h"}')).toHaveLength(5);
@@ -236,6 +268,36 @@ test("a model of an endpoint that is compatible with OpenAI gets no options of O
   expect(Object.keys(server.asked[0]?.body ?? {}).join()).not.toContain("ache");
 });
 
+test("a model says how long its provider keeps what it caches", () => {
+  const key = { apiKey: "k" };
+  const sdk = (provider: string, modelId: string) => ({
+    specificationVersion: "v3" as const,
+    provider,
+    modelId,
+    doGenerate: () => Promise.reject(new Error("not asked")),
+    doStream: () => Promise.reject(new Error("not asked")),
+  });
+  const minutesOf = ({ cacheLifetimeMs = 0 }: Model): number => cacheLifetimeMs / 60_000;
+  const hour = { cache: { lifetime: "1h" } } as const;
+  const day = { cache: { lifetime: "24h" } } as const;
+  expect([anthropic("claude-opus-5", key), anthropic("claude-opus-5", { ...key, ...hour })].map(minutesOf)).toEqual([
+    5, 60,
+  ]);
+  expect(
+    ["gpt-5.2", "gpt-5.5", "gpt-5.6"].map((id) => [openai(id, key), openai(id, { ...key, ...day })].map(minutesOf)),
+  ).toEqual([
+    [5, 1440],
+    [1440, 1440],
+    [30, 30],
+  ]);
+  const sdkModels = [
+    aiSdk(sdk("anthropic.messages", "claude-opus-5"), hour),
+    aiSdk(sdk("openai.responses", "gpt-5.2"), day),
+    aiSdk(sdk("acme.chat", "gpt-5.2"), day),
+  ];
+  expect(sdkModels.map(minutesOf)).toEqual([60, 1440, 5]);
+});
+
 test("an invalid cache option is refused, and one with a lifetime that the provider does not support", () => {
   for (const cache of ["1h", { lifetime: "24h" }, { lifetime: "5m", more: 1 }, null])
     expect(() => anthropic("m", { apiKey: "k", cache: cache as never })).toThrow(
@@ -248,6 +310,10 @@ test("the marks of a request are at its last message and where the request befor
   expect(markedMessages(["system", "user"])).toEqual({ last: 1, before: -1 });
   expect(markedMessages(["user", "assistant", "tool", "tool", "user"])).toEqual({ last: 4, before: 0 });
   expect(markedMessages(["user", "assistant", "assistant", "user", "system"])).toEqual({ last: 3, before: 0 });
+  expect(markedMessages(["user", "assistant", "user", "merged", "user", "merged", "user"])).toEqual({
+    last: 6,
+    before: 0,
+  });
 });
 
 test("a cache key differs by session and user, and reveals neither", () => {

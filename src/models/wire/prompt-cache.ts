@@ -33,10 +33,11 @@ export function cacheSetting<Lifetime extends string>(
 
 /**
  * The positions of the messages at which a request ends the part that the next request repeats: the last message that
- * is not an answer, and the one at which the previous request ended. Each is -1 if there is none.
+ * is not an answer, and the one at which the previous request ended: before the last answer, but for "merged" ones, which answered
+ * requests of another session. Each is -1 if there is none.
  */
 export function markedMessages(roles: readonly string[]): { readonly last: number; readonly before: number } {
-  const isAsked = (role: string): boolean => role !== "assistant" && role !== "system";
+  const isAsked = (role: string): boolean => !["assistant", "merged", "system"].includes(role);
   const last = roles.findLastIndex(isAsked);
   const answered = roles.lastIndexOf("assistant");
   return { last, before: answered < 0 ? -1 : roles.slice(0, answered).findLastIndex(isAsked) };

@@ -100,10 +100,11 @@ export function wireModel<Client>(init: {
   readonly options: WireModelOptions;
   readonly secret: string | undefined;
   readonly client: () => Promise<Client>;
+  readonly cacheLifetimeMs: number;
   /** The timeout of the caller's own client; used if the options have no timeout. */
   readonly clientTimeoutMs: number | undefined;
 }): Model {
-  const { wire, id, options, secret, client } = init;
+  const { wire, id, options, secret, client, cacheLifetimeMs } = init;
   const { provider } = wire;
   checkOptions(provider, id, options);
   loadPricesOfEnvironment();
@@ -121,6 +122,7 @@ export function wireModel<Client>(init: {
     provider,
     id,
     ...(contextWindow === undefined ? {} : { contextWindow }),
+    cacheLifetimeMs,
     get tellsCost() {
       return (prices ?? priceOf(provider, id)) !== undefined;
     },

@@ -2,7 +2,8 @@ import { type Entry, type EntryOf, isNode } from "../log/entry.ts";
 import { firstSummed } from "../log/fold.ts";
 import type { SessionHeader } from "../log/header.ts";
 import { SHARED_FIELDS, type ToolChoice } from "../log/setup.ts";
-import type { AssistantMessage, Message } from "../message.ts";
+import { isMerged } from "../log/merged-turns.ts";
+import type { AssistantMessage } from "../message.ts";
 import type { Usage } from "../usage.ts";
 
 /** Why a provider read less of a request from its prompt cache than it had cached. */
@@ -17,8 +18,6 @@ export type CacheCause =
   | { readonly type: "edit"; readonly entryId: string }
   /** This compaction, or the undoing of it, replaced the beginning of the messages. */
   | { readonly type: "compaction"; readonly entryId: string }
-  /** A merge brought more turns than the provider looks back over. */
-  | { readonly type: "merge" }
   /** The run prepares its messages with a function of its own, and nothing in the log differs. */
   | { readonly type: "transform" }
   /** The agent's request before this one was on another branch. */
@@ -91,7 +90,7 @@ export type CacheRules = (provider: string, model: string) => CacheRule;
 /** What to make a report with. */
 export interface CacheFoldOptions {
   readonly rules: CacheRules;
-  /** Instead of the lifetimes of the rules. */
+  /** Instead of the lifetimes of setups and rules. */
   readonly lifetimeMs?: number;
   /** How many answers the report has at most. */
   readonly limit?: number;
@@ -109,8 +108,6 @@ interface PathState {
   readonly timestamp: string;
   /** The position of the last entry that models see. */
   readonly saidAt: number;
-  /** The position of the last entry that a merge brought. */
-  readonly mergedAt: number;
   readonly edits: ContextLink<EntryOf<"context_edit">> | null;
   readonly compactions: ContextLink<EntryOf<"compaction">> | null;
   /** The latest request on the path, by agent and model. */
@@ -142,6 +139,7 @@ interface KnownSetup {
   readonly thinkingLevel: string;
   readonly toolChoice: ToolChoice | null;
   readonly providerOptions: string;
+  readonly cacheLifetimeMs: number | null;
   readonly transformed: boolean;
 }
 
@@ -149,7 +147,6 @@ const ROOT: PathState = {
   seq: -1,
   timestamp: "",
   saidAt: -1,
-  mergedAt: -1,
   edits: null,
   compactions: null,
   requests: new Map(),
@@ -241,6 +238,7 @@ export class CacheFold {
       this.#setups.get(setup.unchanged?.[field] ?? ""),
     );
     const { agent, thinkingLevel = "", toolChoice = null, providerOptionsDigest = "", transformed = false } = setup;
+    const { cacheLifetimeMs = null } = setup;
     const text = setup.instructions ?? setup.instructionsDigest;
     return {
       agent,
@@ -250,6 +248,7 @@ export class CacheFold {
       thinkingLevel,
       toolChoice,
       providerOptions: providerOptionsDigest,
+      cacheLifetimeMs,
       transformed,
     };
   }
@@ -266,8 +265,7 @@ export class CacheFold {
 
   #addMessage(entry: EntryOf<"message">, above: PathState): Partial<PathState> {
     const { message } = entry;
-    if (isMerged(message)) return { mergedAt: entry.seq };
-    if (message.role !== "assistant" || message.usage === undefined) return {};
+    if (isMerged(message) || message.role !== "assistant" || message.usage === undefined) return {};
     const { usage } = message;
     const setup = this.#setups.get(entry.setup ?? "") ?? null;
     const agent = setup?.agent ?? message.agent ?? null;
@@ -349,7 +347,7 @@ export class CacheFold {
   /** Why a request does not have the prefix of one above it in the cache: in the order in which providers read a request. */
   #difference(base: AskedRequest, asked: AskedRequest, above: PathState): CacheCause {
     const gapMs = asked.usedAt - base.usedAt;
-    const lifetimeMs = this.#lifetimeMs ?? asked.rule.lifetimeMs;
+    const lifetimeMs = this.#lifetimeMs ?? base.setup?.cacheLifetimeMs ?? asked.rule.lifetimeMs;
     if (gapMs >= lifetimeMs) return { type: "lifetime", gapMs, lifetimeMs };
     const setup = setupCause(base, asked);
     if (setup !== null) return setup;
@@ -357,9 +355,8 @@ export class CacheFold {
       return { type: "compaction", entryId: asked.compactionId ?? (base.compactionId as string) };
     const entryId = this.#editBetween(base, above);
     if (entryId !== null) return { type: "edit", entryId };
-    if (above.mergedAt > base.lastSeq) return { type: "merge" };
-    if (base.setup === null || asked.setup === null) return { type: "unknown" };
-    return { type: asked.setup.transformed ? "transform" : "provider" };
+    if (asked.setup?.transformed === true) return { type: "transform" };
+    return { type: base.setup === null || asked.setup === null ? "unknown" : "provider" };
   }
 
   /** The edit of the first message that changed since a request; null if none that it contains has. */
@@ -459,11 +456,6 @@ function printOf(value: unknown): string {
 
 function modelOf({ provider, model }: AssistantMessage): string | null {
   return model === undefined ? null : `${provider ?? ""}/${model}`;
-}
-
-/** A merge brings answers to requests that another session sent. */
-function isMerged({ metadata }: Message): boolean {
-  return metadata !== undefined && Object.hasOwn(metadata, "mergedFrom");
 }
 
 /** By how many tokens a request may miss what was cached before and still have all of it: less than a step. */

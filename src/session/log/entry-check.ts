@@ -263,6 +263,7 @@ export const entryRules: { readonly [Type in EntryBody["type"]]: RulesOf<Extract
       temperature: optional(amount),
       stop: optional(texts),
       providerOptionsDigest: optional(filled),
+      cacheLifetimeMs: optional(amount),
       transformed: optional(flag),
       unchanged: optional(unchanged),
     },

@@ -71,3 +71,8 @@ function originOf(entry: Entry): Origin | null {
   const { sessionId, turnId } = (metadata["mergedFrom"] ?? {}) as { sessionId?: unknown; turnId?: unknown };
   return typeof sessionId === "string" && typeof turnId === "string" ? { sessionId, turnId } : null;
 }
+
+/** Whether a merge brought the message; a merged answer was given to a request of another session. */
+export function isMerged({ metadata }: Pick<Message, "metadata">): boolean {
+  return metadata !== undefined && Object.hasOwn(metadata, "mergedFrom");
+}

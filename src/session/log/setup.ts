@@ -32,6 +32,8 @@ export type Setup = {
   readonly stop?: readonly string[];
   /** A digest of the provider options, which may contain keys. */
   readonly providerOptionsDigest?: string;
+  /** How long the provider was asked to keep what it caches of the requests, in milliseconds; left out if it is not known. */
+  readonly cacheLifetimeMs?: number;
   /** Functions of the program prepare the messages of each request; what they change is not recorded. */
   readonly transformed?: boolean;
   /** For each field that equals that of an earlier `setup` on the path: the id of the entry that contains it. */

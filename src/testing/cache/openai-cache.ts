@@ -1,5 +1,5 @@
 import { SessionError } from "../../session/errors.ts";
-import { hasBreakpoints } from "../../models/cache-rules.ts";
+import { hasBreakpoints, keepsForADay } from "../../models/cache-rules.ts";
 import { chained, type Fields, fieldsOf, listOf, tokensOf } from "./cache-block.ts";
 import type { PromptCache, PromptCacheUsage } from "./prompt-cache.ts";
 
@@ -34,7 +34,8 @@ export class OpenAICache implements PromptCache {
   readonly #model: string;
   readonly #clock: () => number;
   readonly #servers = new Map<string, Server>();
-  readonly #asked = new Map<string, number[]>();
+  /** When each server of a route was asked in the last minute. */
+  readonly #asked = new Map<string, number[][]>();
 
   constructor(model: string, clock: () => number) {
     this.#model = model;
@@ -52,14 +53,17 @@ export class OpenAICache implements PromptCache {
       : this.#askBySteps(fields, steps, items, server, model);
   }
 
-  /** A server is found by the beginning of a request and its key; while one has too much to do, by the next one. */
+  /** A server is found by the beginning of a request and its key; while it has had too many in a minute, the next one is asked. */
   #route(body: Fields, steps: readonly string[], model: string): Server {
     const beginning = steps[ROUTED_TOKENS / STEP_TOKENS - 1] ?? steps.at(-1) ?? "";
     const route = chained(beginning, [model, body["prompt_cache_key"] ?? null]);
     const now = this.#clock();
-    const recent = (this.#asked.get(route) ?? []).filter((at) => at > now - MINUTE_MS);
-    this.#asked.set(route, [...recent, now]);
-    const name = `${route} ${Math.floor(recent.length / REQUESTS_A_MINUTE)}`;
+    const recent = (this.#asked.get(route) ?? []).map((times) => times.filter((at) => at > now - MINUTE_MS));
+    const free = recent.findIndex((times) => times.length < REQUESTS_A_MINUTE);
+    const index = free < 0 ? recent.length : free;
+    recent[index] = [...(recent[index] ?? []), now];
+    this.#asked.set(route, recent);
+    const name = `${route} ${index}`;
     const server = this.#servers.get(name) ?? new Map<string, number>();
     this.#servers.set(name, server);
     return server;
@@ -73,7 +77,7 @@ export class OpenAICache implements PromptCache {
     model: string,
   ): PromptCacheUsage {
     const now = this.#clock();
-    const isForADay = body["prompt_cache_retention"] === "24h" || /^gpt-5\.5/.test(model);
+    const isForADay = body["prompt_cache_retention"] === "24h" || keepsForADay(model);
     const until = now + (isForADay ? DAY_MS : IN_MEMORY_MS);
     const hit = steps.findLastIndex((hash) => (server.get(hash) ?? 0) > now) + 1;
     const total = sumOf(items);

@@ -30,6 +30,28 @@ describe("the emulated cache of Anthropic", () => {
     expect(cache.ask(body)).toEqual({ read: 188_086, written: 0, writtenForAnHour: 0, fresh: 21 });
   });
 
+  test("comes to the usage that a coding agent recorded of five requests to claude-sonnet-5-5, in October 2026", () => {
+    const recorded = [
+      { atMs: 54_367, read: 7276, written: 11_520, fresh: 2 },
+      { atMs: 57_423, read: 18_796, written: 6384, fresh: 2 },
+      { atMs: 59_323, read: 25_180, written: 3508, fresh: 2 },
+      { atMs: 62_171, read: 28_688, written: 3032, fresh: 2 },
+      { atMs: 72_253, read: 31_720, written: 3440, fresh: 2 },
+    ];
+    const { cache, clock } = open({ model: "claude-sonnet-5-5" });
+    // The program shares the beginning of its requests among sessions.
+    const shared = block(7276, "s", "1h");
+    cache.ask({ system: [shared], messages: [{ role: "user", content: [block(500, "o")] }] });
+    recorded.forEach(({ atMs, ...usage }, round) => {
+      const said = recorded.slice(0, round + 1).map(({ written }, index) => {
+        return block(written, String.fromCharCode(97 + index), index === round ? "1h" : undefined);
+      });
+      clock.now = atMs;
+      const messages = [{ role: "user", content: [...said, block(2, "e")] }];
+      expect(cache.ask({ system: [shared], messages })).toEqual({ ...usage, writtenForAnHour: usage.written });
+    });
+  });
+
   test("reads the prefix and writes what is new in a growing conversation", () => {
     const { cache } = open();
     const talk = [{ role: "user", content: [block(2000, "a", "5m")] }];

@@ -80,7 +80,6 @@ const WORDS: Readonly<Record<Cause["type"], string>> = {
   setup: "changed setup",
   edit: "edit",
   compaction: "compaction",
-  merge: "merge",
   transform: "transform",
   branch: "other branch",
   model: "other model",

@@ -8,8 +8,8 @@ import { openai } from "skein/openai";
 const [path = "", api = "", baseURL = ""] = process.argv.slice(2);
 const model =
   api === "messages"
-    ? anthropic("claude-haiku-4-5", { apiKey: "k", baseURL })
-    : openai("gpt-x", { apiKey: "k", baseURL, api: api === "chat" ? "chat" : "responses" });
+    ? anthropic("claude-sonnet-4-5", { apiKey: "k", baseURL })
+    : openai("gpt-5.2", { apiKey: "k", baseURL, api: api === "chat" ? "chat" : "responses", cache: true });
 
 const parameters = { type: "object", properties: { zone: { type: "string" }, at: {} }, additionalProperties: true };
 const tools = ["get_weather", "list_orders", "send_card", "find_order"].map((name) =>
@@ -25,12 +25,8 @@ const tools = ["get_weather", "list_orders", "send_card", "find_order"].map((nam
     },
   }),
 );
-const agent = createAgent({
-  name: "clerk",
-  prompt: "You keep orders. First version.",
-  model,
-  tools,
-  builtInTools: false,
-});
+// So long that providers cache it.
+const prompt = `You keep orders. First version. ${"Every rule of the shop is written down here. ".repeat(120)}`;
+const agent = createAgent({ name: "clerk", prompt, model, tools, builtInTools: false });
 const manager = await openManager({ store: `sqlite:${path}` });
 await manager.run(agent, "What is the weather, and which orders are there?");

@@ -88,7 +88,6 @@ const WORDS: Readonly<Record<CacheCause["type"], string>> = {
   setup: "a changed setup",
   edit: "an edit",
   compaction: "a compaction",
-  merge: "a merge of many turns",
   transform: "a transform",
   branch: "another branch",
   model: "another model",
