@@ -292,6 +292,10 @@ test("cache explains what the answers read from a cache", async () => {
     { type: "message", message: { ...message, usage: { ...usage, cacheReadTokens: 2000 } } },
     { type: "message", message },
   ]);
+  expect((await linesOf("stats", "--by", "user", "--store", store)).slice(-2)).toEqual([
+    "Read from prompt caches: 2000 of 6015 input tokens (33 %).",
+    "Written to prompt caches: 6000 tokens.",
+  ]);
   const lines = (await shown()).map((line) => line.replace(/^[-\dT:]{19} +/, ""));
   expect(lines[0]).toBe("Re-write factor 2.00: 4010 tokens were processed anew, the context has 2000.");
   expect(lines.slice(-2)).toEqual(["2000      2000  2000     0", "2000      2000     0  2000  an unknown cause"]);

@@ -88,6 +88,11 @@ function print({ terminal, values }: CommandContext, { totals, byDay, byModel, b
       terminal.line(line);
     terminal.line();
   }
+  const { inputTokens, cacheReadTokens = 0, cacheWriteTokens = 0 } = totals.usage;
+  const share = Math.round((100 * cacheReadTokens) / Math.max(1, inputTokens));
+  if (cacheReadTokens > 0)
+    terminal.line(`Read from prompt caches: ${cacheReadTokens} of ${inputTokens} input tokens (${share} %).`);
+  if (cacheWriteTokens > 0) terminal.line(`Written to prompt caches: ${cacheWriteTokens} tokens.`);
   if (totals.imported === undefined) return;
   terminal.line("Imported sessions are in no other row. A cost with ~ is not recorded, but computed from list prices.");
 }
