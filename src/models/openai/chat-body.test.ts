@@ -37,6 +37,34 @@ test("a streaming request asks for usage, on the chat path, with the key and the
   });
 });
 
+test.for(["chat", "responses"] as const)(
+  "a system message between others stays in its place on the %s API",
+  async (api) => {
+    await using server = await openModelServer({ body: wireFixture("openai", `${api}-text.json`) });
+    const system = (content: string): Message => ({ role: "system", content });
+    const messages = [
+      system("Be brief."),
+      user("one"),
+      { ...user("1"), role: "assistant" },
+      system("Now."),
+      user("two"),
+    ];
+    await openai("gpt-x", { apiKey: "k", baseURL: `${server.url}/v1`, api }).complete({
+      messages: messages as Message[],
+    });
+    const body = server.asked[0]?.body ?? {};
+    const sent = (body["messages"] ?? body["input"]) as { role: string; content: string }[];
+    expect(sent.map(({ role, content }) => [role, content])).toEqual([
+      ["system", "Be brief."],
+      ["user", "one"],
+      ["assistant", "1"],
+      ["system", "Now."],
+      ["user", "two"],
+    ]);
+    expect(body).not.toHaveProperty("instructions");
+  },
+);
+
 describe("a chat request", () => {
   test("has every parameter, and providerOptions override them", async () => {
     await using server = await openModelServer({ body: wireFixture("openai", "chat-text.json") });
