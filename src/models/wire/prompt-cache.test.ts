@@ -314,6 +314,7 @@ test("the marks of a request are at its last message and where the request befor
     last: 6,
     before: 0,
   });
+  expect(markedMessages(["user", "assistant", "user", "merged"])).toEqual({ last: 2, before: 0 });
 });
 
 test("a cache key differs by session and user, and reveals neither", () => {
