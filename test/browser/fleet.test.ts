@@ -54,7 +54,7 @@ browserTest(
       .waitFor();
     expect(await waiting.getByText("No worker has").count()).toBe(0);
     await own.getByText(/talker for local since \d/).waitFor();
-    await own.getByRole("link", { name: id }).press("Enter");
+    await own.getByRole("link", { name: "Talk." }).press("Enter");
     await expect.poll(() => page.url()).toContain(`#/sessions/${id}/talk`);
   },
   SLOW,
@@ -128,7 +128,7 @@ browserTest(
     await page.getByText("No worker is active.").waitFor();
     const workers = [await fleet.startWorker(), await fleet.startWorker()];
     for (const { child } of workers) await worker(page, new RegExp(`:${child.pid}$`)).waitFor();
-    const { sessionId } = await fleet.ask("rounds=2 ms=60000");
+    await fleet.ask("rounds=2 ms=60000");
     const [holder, other] = await holderOf(workers, /^round /);
     const [dying, living] = [holder, other].map(({ child }) => worker(page, new RegExp(`:${child.pid}$`)));
     await dying?.getByText("1 of 32 runs").waitFor();
@@ -136,7 +136,7 @@ browserTest(
     expect(await living?.getByRole("link").count()).toBe(0);
     holder.child.kill("SIGKILL");
     await dying?.waitFor({ state: "detached" });
-    await living?.getByRole("link", { name: sessionId }).waitFor();
+    await living?.getByRole("link", { name: "rounds=2 ms=60000" }).waitFor();
     const { sessionId: unpainted } = await fleet.manager.create({ userId: "bob" });
     await fleet.manager.request(unpainted, { agent: "painter", input: "Paint." });
     const waiting = page.getByRole("article", { name: "For painter" });

@@ -26,6 +26,16 @@ export function markedPieces(text: string, search: string): readonly MarkedPiece
   return pieces;
 }
 
+/** A match with at most so many characters before it, so that a short preview shows it. */
+const BEFORE_MAX = 24;
+
+/** A text from shortly before its first match on; the whole text without a match. */
+export function fromFirstMatch(text: string, search: string): string {
+  const [first, second] = markedPieces(text, search);
+  if (first === undefined || second === undefined || first.marked || first.text.length <= BEFORE_MAX) return text;
+  return `…${text.slice(first.text.length - BEFORE_MAX).trimStart()}`;
+}
+
 /** The words and phrases of a search, longest first, so that a short one does not hide a longer one. */
 function termsOf(search: string): readonly string[] {
   const plain = search.replace(/(?<=^|\s)re:.*$/s, "");
