@@ -5,7 +5,10 @@ import { expect, onTestFinished } from "vitest";
 import { createAgent } from "../../src/agent/agent.ts";
 import { createClient, type RunView } from "../../src/http/client/index.ts";
 import { createServer } from "../../src/http/index.ts";
+import { SessionManager } from "../../src/lifecycle/session-manager.ts";
 import { offline } from "../../src/models/index.ts";
+import { blockedIdOf } from "../../src/session/log/open-runs.ts";
+import { openMemoryStore } from "../../src/stores/memory/index.ts";
 import { redisSkip } from "../redis-server.ts";
 import { skipBecause } from "../skip.ts";
 import { holderOf, openFleet } from "../workers/fleet-support.ts";
@@ -146,3 +149,26 @@ browserTest(
   },
   SLOW,
 );
+
+browserTest("a run that no worker could start says why, also beside one that only waits", async ({ open }) => {
+  const store = openMemoryStore();
+  const manager = new SessionManager({ store });
+  const agents = [createAgent({ name: "painter", prompt: "", model: offline() })];
+  const server = await createServer({ manager, agents, studioDirectory: STUDIO });
+  onTestFinished(() => server.close({ drainMs: 0 }));
+  const notBefore = new Date(Date.now() + 3_600_000).toISOString();
+  const message = "The tool brush of an open call is not there.";
+  for (const input of ["Paint a cat.", "Paint a dog."]) {
+    const { sessionId } = await manager.create({ userId: "local" });
+    await (await manager.open(sessionId)).setName(input);
+    const { runId } = await manager.request(sessionId, { agent: "painter", input, notBefore });
+    if (input.includes("dog")) continue;
+    const id = blockedIdOf(runId, "TOOL_NOT_FOUND");
+    await store.append(sessionId, [{ type: "run_blocked", id, runId, code: "TOOL_NOT_FOUND", message }]);
+  }
+  const page = await open({ at: `${await server.listen()}/#/fleet` });
+  const waiting = page.getByRole("article", { name: "For painter" });
+  await waiting.getByRole("listitem").filter({ hasText: "Paint a cat." }).getByText(message).waitFor();
+  expect(await waiting.getByText(message).count()).toBe(1);
+  expect(await waiting.getByRole("link").allTextContents()).toEqual(["Paint a cat.", "Paint a dog."]);
+});
