@@ -32,6 +32,11 @@ const questions: readonly [question: string, searches: readonly string[], page: 
   ["Can another model answer if one is down?", ["fallback model"], /a-fallback-model/, /another model answers/],
   ["Does it work behind PgBouncer?", ["pgbouncer"], /questions|stores/, /prepare: false/],
   ["How do I upgrade?", ["upgrade to a new version"], /questions/, /migrated when it is opened/],
+  ["Can I drop a message?", ["drop a message"], /questions/, /tree\.omit/],
+  ["What about two tabs?", ["two tabs"], /questions/, /SESSION_BUSY/],
+  ["Can I delete a user's data?", ["delete user data gdpr"], /questions/, /skein erase/],
+  ["Is there a Python client?", ["python"], /questions/, /HTTP API/],
+  ["I use LangChain.", ["langchain"], /questions|from-langgraph/, /LangGraph/],
   ["Does it use prompt caching?", ["prompt caching"], /questions|models|what-it-costs/, /cache/],
 ];
 

@@ -16,6 +16,9 @@ const STOP_WORDS = new Set(
 
 /** How much an occurrence counts: in the title of the page, what it is about, the heading, or the text. */
 const WEIGHTS = { title: 6, about: 4, heading: 6, text: 1 } as const;
+/** How much the pages count that are about Skein itself, and not about its use. */
+const INNER_PAGES = /^(?:threat-model|architecture|benchmarks|glossary)$/;
+const INNER_WEIGHT = 0.5;
 /** Further occurrences in one section count less and less. */
 const SATURATION = 4;
 /** About how long a section may be before its length counts against it. */
@@ -63,7 +66,7 @@ export function searchDocs(indexed: readonly IndexedSection[], question: string,
     }
     const share = whole === 0 ? 0 : covered / whole;
     if (share < 0.5) continue;
-    score *= share * share;
+    score *= share * share * (INNER_PAGES.test(page.name) ? INNER_WEIGHT : 1);
     if (score > (best.get(page)?.score ?? 0)) best.set(page, { page, section, score });
   }
   return [...best.values()].sort((a, b) => b.score - a.score).slice(0, hitsMax);
