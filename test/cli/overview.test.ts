@@ -1,6 +1,6 @@
 import { execFile, spawnSync } from "node:child_process";
-import { mkdir, stat, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { mkdir, readFile, stat, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { expect, test, vi } from "vitest";
 import { printOverview } from "../../src/cli/overview.ts";
@@ -88,4 +88,18 @@ test("import --all imports what every program keeps in files, leaves out databas
     const { code, stderr } = await runHere(["import", "--all", ...more]);
     expect([code, stderr]).toEqual([2, expect.stringMatching(/^Give --all or (a file|--from), not both\.\n$/)]);
   }
+});
+
+test("loads neither the core nor a store to show it", async () => {
+  const chunks = join(dirname(builtProgram()), "..", "chunks");
+  const loaded = new Set<string>();
+  const load = async (name: string): Promise<void> => {
+    if (loaded.has(name)) return;
+    loaded.add(name);
+    const text = await readFile(join(chunks, name), "utf8");
+    for (const [, next = ""] of text.matchAll(/^(?:import|export) .*from "\.\/([^"]+)";$/gm)) await load(next);
+  };
+  await load("overview.js");
+  expect([...loaded]).toContain("find-programs.js");
+  expect([...loaded]).not.toContain("core.js");
 });
