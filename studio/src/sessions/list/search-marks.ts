@@ -26,13 +26,15 @@ export function markedPieces(text: string, search: string): readonly MarkedPiece
   return pieces;
 }
 
-/** A match with at most so many characters before it, so that a short preview shows it. */
+/** How much of a text a preview surely shows, and how much of that is kept before the first match. */
+const SHOWN_MIN = 44;
 const BEFORE_MAX = 24;
 
 /** A text from shortly before its first match on; the whole text without a match. */
 export function fromFirstMatch(text: string, search: string): string {
   const [first, second] = markedPieces(text, search);
-  if (first === undefined || second === undefined || first.marked || first.text.length <= BEFORE_MAX) return text;
+  if (first === undefined || second === undefined || first.marked) return text;
+  if (first.text.length + second.text.length <= SHOWN_MIN) return text;
   return `…${text.slice(first.text.length - BEFORE_MAX).trimStart()}`;
 }
 
