@@ -1,11 +1,19 @@
+import { spawnSync } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { mkdtemp, readdir, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as wait } from "node:timers/promises";
+import Database from "libsql";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { BlobStore } from "../../src/session/blob.ts";
 import { createHeader, type SessionStore } from "../../src/index.ts";
 import { fileBlobs, s3Blobs } from "../../src/stores/blobs/index.ts";
+import { thisProcess } from "../../src/internal/process-identity.ts";
+import { createStore } from "../../src/stores/complete/create-store.ts";
+import { MemoryDriver } from "../../src/stores/memory/memory-driver.ts";
+import { KeyNames } from "../../src/stores/redis/key-names.ts";
+import { uploadName } from "../../src/stores/sql/blob-rows.ts";
 import { openJsonlStore } from "../../src/stores/jsonl/index.ts";
 import { openMemoryStore } from "../../src/stores/memory/index.ts";
 import { MemoryBlobs } from "../../src/stores/memory/memory-blobs.ts";
@@ -15,7 +23,7 @@ import { openSqliteStore } from "../../src/stores/sqlite/index.ts";
 import { blobStoreCases } from "../../src/testing/blob-store-cases.ts";
 import { blobCases, holds, pictured, sampleBytes } from "../../src/testing/store/blob-cases.ts";
 import { postgresUrl } from "../postgres-server.ts";
-import { redisPrefix, redisSkip, redisUrl } from "../redis-server.ts";
+import { ioRedisClient, redisPrefix, redisSkip, redisUrl } from "../redis-server.ts";
 import { s3Server } from "../s3-server.ts";
 import { skipBecause } from "../skip.ts";
 
@@ -83,6 +91,69 @@ test.each(places)("$store keeps all promises with its blobs in $place", async ({
     for (const each of opened) await each.close();
   }
   expect(ran).toBe(blobCases.length);
+});
+
+test("an append that waits for other writers until an erasure could have looked at the logs renews its blobs again", async () => {
+  const blobs = new MemoryBlobs(() => new Date());
+  let renewals = 0;
+  const renew = blobs.renew.bind(blobs);
+  blobs.renew = (key) => {
+    renewals += 1;
+    return renew(key);
+  };
+  const driver = new MemoryDriver(() => new Date());
+  const append = driver.append.bind(driver);
+  let waits = 1;
+  driver.append = async (...args) => {
+    if (waits-- > 0) await wait(600);
+    return append(...args);
+  };
+  await using store = createStore(driver, { blobs });
+  await store.create(createHeader({ id: "a" }));
+  await store.append("a", [pictured(sampleBytes(1))]);
+  const before = renewals;
+  waits = 1;
+  await store.append("a", [pictured(sampleBytes(1))]);
+  // Once before the append that waited, and once before the next.
+  expect(renewals - before).toBe(2);
+  expect((await store.head("a"))?.version).toBe(2);
+});
+
+/** The name of the chunks of an upload by a process that has ended. */
+function endedUpload(): string {
+  const { pid } = spawnSync(process.execPath, ["-e", ""]);
+  const identity = { pid, startedAt: null, space: thisProcess.space };
+  return `1.${Buffer.from(JSON.stringify(identity)).toString("base64url")}`;
+}
+
+test("the next sweep removes what a killed process has stored of a blob in a database, and nothing of living ones", async () => {
+  const path = join(directory, "skein.db");
+  await using store = await openSqliteStore({ path, driver: "libsql" });
+  await store.create(createHeader({ id: "a" }));
+  const database = new Database(path);
+  const insert = database.prepare("INSERT INTO blob_chunks (chunks, number, written_ms, data) VALUES (?, 0, ?, x'00')");
+  const living = uploadName();
+  for (const name of [living, endedUpload()]) insert.run(name, Date.now());
+  await store.sweepBlobs({ graceMs: 0 });
+  expect(database.prepare("SELECT chunks FROM blob_chunks").all()).toEqual([{ chunks: living }]);
+  database.close();
+});
+
+test("the next sweep removes what a killed process has stored of a blob in Redis, and nothing of living ones", async (context) => {
+  if (redisSkip !== null) return skipBecause(context, redisSkip);
+  const prefix = `${redisPrefix}:left`;
+  await using store = await openRedisStore({ url: await redisUrl(), prefix });
+  const client = await ioRedisClient();
+  const names = new KeyNames(prefix);
+  const [living, ended] = [uploadName(), endedUpload()];
+  for (const name of [living, ended]) {
+    await client.sadd(names.index("uploads"), JSON.stringify(["a", name]));
+    await client.hset(names.blobChunks("a", name), "0", "AA==");
+  }
+  await store.sweepBlobs({ graceMs: 0 });
+  expect(await client.exists(names.blobChunks("a", living))).toBe(1);
+  expect(await client.exists(names.blobChunks("a", ended))).toBe(0);
+  expect(await client.smembers(names.index("uploads"))).toEqual([JSON.stringify(["a", living])]);
 });
 
 test("blob files can be read by their owner only", async (context) => {

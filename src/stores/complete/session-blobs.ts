@@ -87,9 +87,23 @@ export class SessionBlobs {
       await blobs.put({ scope, hash: blobHash(blob) as string }, { size, read: () => stream() });
   }
 
-  /** Stores the contents of drafts again, if an erasure has removed them while the append took long. */
-  async ensure(header: SessionHeader, { contents }: ExtractedBlobs): Promise<void> {
-    for (const [hash, bytes] of contents) await this.blobs?.put({ scope: rootIdOf(header), hash }, bytesSource(bytes));
+  /**
+   * Renews all blobs of drafts, and stores their contents again if an erasure has removed them since.
+   *
+   * @throws {SessionError} `BLOB_NOT_FOUND`.
+   */
+  async renew(
+    header: SessionHeader,
+    contents: ExtractedBlobs["contents"],
+    references: ExtractedBlobs["references"] = new Map(),
+  ): Promise<void> {
+    const { blobs } = this;
+    if (blobs === null) return;
+    const scope = rootIdOf(header);
+    for (const [hash, bytes] of contents) await blobs.put({ scope, hash }, bytesSource(bytes));
+    for (const hash of references.keys())
+      if (!contents.has(hash) && (await blobs.renew({ scope, hash })) === null)
+        throw blobNotFound(header.id, blobName(hash));
   }
 
   async put(header: SessionHeader, input: BlobInput): Promise<BlobRef> {
