@@ -1,18 +1,47 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { fileURLToPath } from "node:url";
 import { Redis } from "ioredis";
 import postgres from "postgres";
 
 /**
- * The raw files or keys of a store that contain one of some words, as text or in base64.
- * @param {object} place
- * @param {string} place.kind
- * @param {string} place.address
- * @param {string | null} place.folder where blobs are, if not in the store
+ * Where to search.
+ * @typedef {object} Searched
+ * @property {string} kind of the store
+ * @property {string} address
+ * @property {string | null} folder where blobs are, if not in the store
+ */
+
+const program = fileURLToPath(import.meta.url);
+
+/**
+ * The raw files or keys of a store that contain one of some words, as text or in base64. They are read in another process: SQLite
+ * loses its locks when its process closes another handle of the same file.
+ * @param {Searched} place
  * @param {readonly string[]} words
  * @returns {Promise<readonly string[]>}
  */
-export async function tracesIn({ kind, address, folder }, words) {
+export async function tracesIn(place, words) {
+  const child = spawn(process.execPath, [program], { stdio: ["pipe", "pipe", "inherit"] });
+  child.stdin.end(JSON.stringify({ place, words }));
+  const [found, [code]] = await Promise.all([text(child.stdout), once(child, "close")]);
+  if (code !== 0) throw new Error(`The search for raw words ended with exit code ${code}.`);
+  return JSON.parse(found);
+}
+
+if (process.argv[1] === program) {
+  const { place, words } = JSON.parse(await text(process.stdin));
+  process.stdout.write(JSON.stringify(await search(place, words)));
+}
+
+/**
+ * @param {Searched} place
+ * @param {readonly string[]} words
+ */
+async function search({ kind, address, folder }, words) {
   const forms = words.flatMap((word) => [word, Buffer.from(word).toString("base64")]);
   const [url = ""] = address.split("#");
   const found = folder === null ? [] : inFiles(folder, forms);
@@ -75,8 +104,8 @@ async function inKeys(url, forms) {
   try {
     for (const key of await client.keys("*")) {
       const [command = "DUMP", ...args] = reading[await client.type(key)] ?? [];
-      const text = `${key} ${JSON.stringify(await client.call(command, key, ...args))}`;
-      const form = forms.find((each) => text.includes(each));
+      const content = `${key} ${JSON.stringify(await client.call(command, key, ...args))}`;
+      const form = forms.find((each) => content.includes(each));
       if (form !== undefined) found.push(`${key} (${form})`);
     }
     return found;
