@@ -188,7 +188,13 @@ async function write(body: BlobSource | undefined, sending: ReturnType<typeof ht
     for await (const chunk of body?.read() ?? []) {
       if (sending.destroyed) return;
       written += chunk.byteLength;
-      if (!sending.write(chunk)) await drained(sending);
+      await new Promise<void>((resolve) => {
+        sending.once("close", resolve);
+        sending.write(chunk, () => {
+          sending.off("close", resolve);
+          resolve();
+        });
+      });
     }
     const size = body?.size ?? 0;
     if (written !== size) throw new SessionError("STORE_FAILED", `A blob of ${size} bytes came with ${written} bytes.`);
@@ -203,18 +209,6 @@ class SourceError extends Error {
   constructor(cause: unknown) {
     super("the bytes to send could not be read", { cause });
   }
-}
-
-function drained(sending: ReturnType<typeof httpRequest>): Promise<void> {
-  return new Promise((resolve) => {
-    const done = (): void => {
-      sending.off("drain", done);
-      sending.off("close", done);
-      resolve();
-    };
-    sending.on("drain", done);
-    sending.on("close", done);
-  });
 }
 
 /** A number of bytes of a stream, after those that are skipped. */

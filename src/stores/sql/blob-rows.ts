@@ -1,6 +1,7 @@
 import { type BlobKey, type BlobSource, type BlobStore, type ListedBlob, missingBlob } from "../../session/blob.ts";
 import { hasHolderEnded, thisProcess } from "../../internal/process-identity.ts";
 import { uuidv7 } from "../../internal/uuid.ts";
+import { SessionError } from "../../session/errors.ts";
 import { waitFor } from "../rows/coroutine.ts";
 import type { SqlDatabase } from "./sql-database.ts";
 
@@ -150,19 +151,23 @@ export function isUploadOver(name: string): boolean {
   return hasHolderEnded(Buffer.from(name.split(".")[1] ?? "", "base64url").toString());
 }
 
-/** The bytes of a source in chunks of one size, the last of which may be shorter. */
+/** The bytes of a source in chunks of one size, the last of which may be shorter. Each is valid only until the next one. */
 export async function* chunksOf(source: BlobSource, size: number): AsyncGenerator<Buffer> {
-  let parts: Uint8Array[] = [];
-  let bytes = 0;
+  const chunk = Buffer.allocUnsafe(Math.min(size, source.size));
+  let [filled, total] = [0, 0];
   for await (const each of source.read()) {
+    total += each.byteLength;
+    if (total > source.size) break;
     for (let at = 0; at < each.byteLength; ) {
-      const part = each.subarray(at, at + size - bytes);
-      parts.push(part);
-      [at, bytes] = [at + part.byteLength, bytes + part.byteLength];
-      if (bytes < size) continue;
-      yield Buffer.concat(parts);
-      [parts, bytes] = [[], 0];
+      const part = each.subarray(at, at + chunk.length - filled);
+      chunk.set(part, filled);
+      [at, filled] = [at + part.byteLength, filled + part.byteLength];
+      if (filled < chunk.length) continue;
+      yield chunk;
+      filled = 0;
     }
   }
-  if (bytes > 0) yield Buffer.concat(parts);
+  if (total !== source.size)
+    throw new SessionError("STORE_FAILED", `A blob of ${source.size} bytes came with another number of bytes.`);
+  if (filled > 0) yield chunk.subarray(0, filled);
 }
