@@ -74,6 +74,8 @@ export function s3Blobs(options: S3BlobsOptions): BlobStore {
 interface Copy {
   readonly name: string;
   readonly data: S3Object | null;
+  /** The object of an upload that ended early. S3 does not store such a one; other servers do. */
+  readonly torn: S3Object | null;
   readonly renewed: S3Object | null;
   readonly removing: readonly S3Object[];
 }
@@ -85,7 +87,7 @@ interface Found {
 }
 
 /**
- * A blob is an object `<scope>/<hash>/<name>`, whose name no other upload ever has. Two kinds of marks are objects beside it:
+ * A blob is an object `<scope>/<hash>/<name>`, whose name no other upload ever has, and ends with its size. Two kinds of marks are objects beside it:
  * `<name>.renewed`, and `<name>.removing.<id>` of a removal.
  *
  * Renewing and removing exclude each other by the order of their requests, so that no server must support conditions: a renewal
@@ -104,7 +106,7 @@ class S3Blobs implements BlobStore {
 
   async put(key: BlobKey, source: BlobSource): Promise<void> {
     if ((await this.renew(key)) !== null) return;
-    await this.#client.put(`${this.#folderOf(key)}${uuidv7()}`, source, key.hash);
+    await this.#client.put(`${this.#folderOf(key)}${uuidv7()}-${source.size}`, source, key.hash);
     const { copies, now } = await this.#look(key);
     const [kept] = copies.filter((copy) => isLive(copy, now));
     // Another process has stored the same bytes at the same time, or a removal was killed.
@@ -207,8 +209,8 @@ class S3Blobs implements BlobStore {
       for (const mark of own) await this.#client.remove(mark);
       return false;
     }
-    for (const { data, renewed, removing } of there) {
-      if (data !== null) await this.#client.remove(data.key);
+    for (const { data, torn, renewed, removing } of there) {
+      for (const object of [data, torn]) if (object !== null) await this.#client.remove(object.key);
       if (renewed !== null) await this.#client.remove(renewed.key);
       for (const mark of removing) await this.#client.remove(mark.key);
     }
@@ -257,18 +259,19 @@ function isLive({ data, removing }: Copy, now: number): boolean {
 
 /** The copies that some objects are, in the order of their names. */
 function copiesOf(objects: readonly S3Object[]): readonly Copy[] {
-  const copies = new Map<
-    string,
-    { name: string; data: S3Object | null; renewed: S3Object | null; removing: S3Object[] }
-  >();
+  type Made = { -readonly [Field in keyof Copy]: Copy[Field] } & { removing: S3Object[] };
+  const copies = new Map<string, Made>();
   for (const object of objects) {
     const last = object.key.slice(object.key.lastIndexOf("/") + 1);
     const [name = ""] = last.split(".");
-    const copy = copies.get(name) ?? { name, data: null, renewed: null, removing: [] };
+    const copy: Made = copies.get(name) ?? { name, data: null, torn: null, renewed: null, removing: [] };
     copies.set(name, copy);
-    if (last === name) copy.data = object;
-    else if (last === name + RENEWED) copy.renewed = object;
-    else copy.removing.push(object);
+    const isWhole = Number(name.slice(name.lastIndexOf("-") + 1)) === object.size;
+    if (last !== name) {
+      if (last === name + RENEWED) copy.renewed = object;
+      else copy.removing.push(object);
+    } else if (isWhole) copy.data = object;
+    else copy.torn = object;
   }
   return [...copies.values()].sort((one, other) => (one.name < other.name ? -1 : 1));
 }
