@@ -1,4 +1,4 @@
-import type { AppMemory } from "../read-memory.ts";
+import type { AppMemory, AppPeak } from "../read-memory.ts";
 import { startProcess } from "../start-process.ts";
 
 /** The number of entries on a page. */
@@ -23,6 +23,8 @@ export interface AppInput {
 export interface AppProcess extends AsyncDisposable {
   readonly url: string;
   memory(): Promise<AppMemory>;
+  /** The most memory since the last call, and the memory now after a garbage collection. */
+  resetPeak(): Promise<AppPeak>;
 }
 
 /** Starts a process, so that the client and the server of requests do not share one. */
@@ -31,6 +33,7 @@ export async function startApp(input: AppInput): Promise<AppProcess> {
   return {
     url: process.said as string,
     memory: () => process.ask("memory") as Promise<AppMemory>,
+    resetPeak: () => process.ask("peak") as Promise<AppPeak>,
     [Symbol.asyncDispose]: () => process[Symbol.asyncDispose](),
   };
 }

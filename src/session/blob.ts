@@ -40,6 +40,7 @@ export interface BlobSource {
   readonly size: number;
   /** All of them at once, where they are in memory. */
   readonly bytes?: Uint8Array;
+  /** Each piece is valid only until the next one is asked for. */
   read(): AsyncIterable<Uint8Array>;
 }
 

@@ -38,6 +38,7 @@ export const architecture: Architecture = {
     "node:sqlite": "src/stores/sqlite/",
     postgres: "src/stores/postgres/",
     redis: "src/stores/redis/",
+    aws4fetch: "src/stores/blobs/",
     bullmq: "src/workers/",
     pg: "src/workers/",
     "gpt-tokenizer": "src/agent/",

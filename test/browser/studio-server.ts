@@ -122,6 +122,11 @@ export class StudioServer implements AsyncDisposable {
     return new StudioServer(kind, directory, await launch(directory, PROGRAMS[kind](directory, 0, 0), kind));
   }
 
+  /** The database of its sessions. */
+  get databasePath(): string {
+    return join(this.#directory, "skein.db");
+  }
+
   /** Kills it, as a power cut does. */
   async kill(): Promise<void> {
     if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;

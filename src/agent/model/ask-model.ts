@@ -8,6 +8,7 @@ import { runErrorOf } from "../run-error.ts";
 import type { RunTelemetry } from "../telemetry.ts";
 import { collectReply, type PartialReply } from "./collect-reply.ts";
 import type { Model, ModelDelta, ModelReply, ModelRequest } from "./model.ts";
+import { nameAttachments } from "./name-attachments.ts";
 import { readReply } from "./read-reply.ts";
 import { withRetries } from "./retry.ts";
 
@@ -50,7 +51,12 @@ function askWhole(request: ModelRequest, asking: AskModelParts): Promise<Assista
     return collectReply(model as Model, request, signal, tell, onPartial);
   };
   const ask = (): Promise<AssistantMessage> =>
-    untilAborted(askOnce(), signal).then((reply) => readReply(reply, model, agentName));
+    untilAborted(askOnce(), signal).then(
+      (reply) => readReply(reply, model, agentName),
+      (error: unknown) => {
+        throw nameAttachments(error, request.messages);
+      },
+    );
   const attempt = telemetry === null ? ask : () => telemetry.chat(model, request, ask);
   return withRetries(attempt, retry, signal, (again) => {
     onPartial(null);

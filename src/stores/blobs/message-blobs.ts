@@ -83,15 +83,21 @@ export async function withAttachments(
 }
 
 /**
- * An entry with the data of its images and files, for whoever takes it elsewhere. Stays as it is if it would be larger than an
- * entry may be, or if a blob is not there.
+ * An entry with the data of its images and files, for whoever takes it elsewhere. Stays as it is if it would have more
+ * characters than an entry may have, or than are given, or if a blob is not there.
  */
-export async function withData<T extends Entry>(entry: T, place: BlobPlace): Promise<T> {
+export async function withData<T extends Entry>(
+  entry: T,
+  place: BlobPlace,
+  charactersMax: number = ENTRY_BYTES_MAX,
+): Promise<T> {
   const references = referencesOf(entry);
   if (references.size === 0) return entry;
-  let characters = JSON.stringify(entry).length;
-  for (const bytes of references.values()) characters += base64Characters(bytes);
-  if (characters > ENTRY_BYTES_MAX) return entry;
+  if (charactersMax !== Number.POSITIVE_INFINITY) {
+    let characters = JSON.stringify(entry).length;
+    for (const bytes of references.values()) characters += base64Characters(bytes);
+    if (characters > charactersMax) return entry;
+  }
   return restoreEntry(entry, (blob) => readData([place], blob));
 }
 

@@ -72,9 +72,11 @@ async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
   if (bytes.byteLength > 0) yield bytes;
 }
 
+/** With one buffer for all pieces: new ones would take up to 64 MB before they are collected. */
 async function* readFile(file: FileHandle, size: number): AsyncGenerator<Uint8Array> {
+  const buffer = Buffer.allocUnsafe(READ_BYTES);
   for (let at = 0; at < size; ) {
-    const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(READ_BYTES), 0, READ_BYTES, at);
+    const { bytesRead } = await file.read(buffer, 0, READ_BYTES, at);
     if (bytesRead === 0) throw new Error("The temporary file of an upload became shorter.");
     yield buffer.subarray(0, bytesRead);
     at += bytesRead;
