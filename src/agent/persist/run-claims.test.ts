@@ -5,12 +5,16 @@ import { expect, onTestFinished, test } from "vitest";
 import { CountedBackend } from "../../../test/counted-sandbox.ts";
 import { asking, calling, callOf, modelOf, saying, someAgent, toolOf } from "../../../test/sample-run.ts";
 import { entriesOf } from "../../../test/sample-run-log.ts";
+import type { RecoveredRun } from "../../lifecycle/runs/recover-run.ts";
+import { SessionManager } from "../../lifecycle/session-manager.ts";
 import { scripted } from "../../models/scripted.ts";
 import { Session } from "../../session/value/session.ts";
 import { openMemoryStore } from "../../stores/memory/index.ts";
 import { loadSession } from "../../tree/persisted-session.ts";
 import { abandonRun } from "../active-runs.ts";
+import { createAgent } from "../agent.ts";
 import type { LoopOptions } from "../loop-options.ts";
+import type { Model } from "../model/model.ts";
 import { runSessionLoop } from "../run-session-loop.ts";
 import { answerIdOf } from "../../session/log/open-runs.ts";
 import { resumeSession } from "./resume-session.ts";
@@ -126,4 +130,36 @@ test("a run without instructions is recovered without a system message", async (
   const model = scripted(["Hello."]);
   await runSessionLoop(user, agent, { model, persist: store });
   expect(model.requests[0]?.messages).toEqual([{ role: "user", content: "Hi." }]);
+});
+
+test("input of a run that failed is not delivered to a later run with a message of its own, recovered or not", async () => {
+  const manager = new SessionManager({ store: openMemoryStore() });
+  const { sessionId: id } = await manager.create({ userId: "ann" });
+  const recover = async (model: Model): Promise<RecoveredRun> => {
+    const worker = createAgent({ name: "worker", prompt: "Work.", builtInTools: false, model });
+    return (await manager.recover(id, { worker })) as RecoveredRun;
+  };
+  await manager.request(id, { agent: "worker", input: "One.", runId: "one" });
+  const failing = modelOf(async () => {
+    await manager.followUp(id, "And this?");
+    throw new Error("Gone.");
+  });
+  await expect((await recover(failing)).run.synchronize()).rejects.toThrow("Gone.");
+  await manager.request(id, { agent: "worker", input: "Two.", runId: "two" });
+  let isAsked = (): void => {};
+  const asked = new Promise<void>((resolve) => {
+    isAsked = resolve;
+  });
+  const { run: interrupted } = await recover(
+    modelOf(() => {
+      isAsked();
+      return new Promise<never>(() => {});
+    }),
+  );
+  interrupted.synchronize().catch(() => {});
+  await asked;
+  await abandonRun(interrupted.id);
+  const model = scripted(["Done.", "Done with that, too."]);
+  await (await recover(model)).run.synchronize();
+  expect(model.requests).toHaveLength(1);
 });
