@@ -100,11 +100,16 @@ async function beginGroup(
   name: string,
 ): Promise<BegunRun | null> {
   const { groups, ask, leaseMs } = init;
-  const [only, ...others] = groups.values();
-  const group = groups.get(name) ?? (name === "" && others.length === 0 ? only : undefined);
+  // A run whose log names no group may belong to any program; it is never given to a worker's only group.
+  const group = name === "" ? undefined : groups.get(name);
   if (group === undefined) {
-    const text = `Run ${show(runId)} of session ${head.header.id} is for group ${show(name)}, which is not here.`;
-    throw new SessionError("AGENT_NOT_FOUND", text);
+    const which = `Run ${show(runId)} of session ${head.header.id}`;
+    throw new SessionError(
+      "AGENT_NOT_FOUND",
+      name === ""
+        ? `${which} is a group's and names none; let the program that has the group go on with GroupSession.resume.`
+        : `${which} is for group ${show(name)}, which is not here.`,
+    );
   }
   const deadline = request?.deadline === undefined ? {} : { deadline: request.deadline };
   const run = group.stream(head.header.id, null, {

@@ -1,6 +1,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
 import { redisMissing, startRedis } from "../../scripts/redis.mjs";
+import { drainRuns } from "../../src/agent/active-runs.ts";
 import { createAgent } from "../../src/agent/agent.ts";
 import { createClient, type WireRunEvent } from "../../src/http/client/index.ts";
 import { createServer } from "../../src/http/index.ts";
@@ -198,6 +199,25 @@ test("a group is run as agents are, and stopped at its deadline", async () => {
     { type: "run", phase: "finished" },
     { type: "run", phase: "failed", error: { code: "DEADLINE" } },
   ]);
+});
+
+test("a group's run that names no group is not given to a worker's only group", async () => {
+  const manager = new SessionManager({ store: openMemoryStore() });
+  const hold = gate();
+  const crew = (reply: Parameters<typeof answering>[0]) =>
+    new GroupSession({ manager }).addAgent(answering(reply, [], "member"));
+  const { sessionId } = await manager.create({ userId: "ann" });
+  const run = crew([pausing(["a", "b"], hold)]).stream(sessionId, "Go.");
+  for await (const event of run) if (event.type === "text-delta") break;
+  await Promise.all([
+    drainRuns({ timeoutMs: 0, ids: [run.id] }),
+    expect(run).rejects.toMatchObject({ code: "ABORTED" }),
+  ]);
+  const { queue, store } = await work({ agents: [], groups: { crew: crew(["Not mine."]) }, manager });
+  await queue.notify(sessionId, { runner: "" });
+  await expect
+    .poll(async () => (await store.head(sessionId))?.openRuns)
+    .toMatchObject([{ runId: run.id, state: "started", blocked: "AGENT_NOT_FOUND" }]);
 });
 
 test("a run is requested on one server, streamed on a second, approved on a third and finished on a fourth", async (context) => {
