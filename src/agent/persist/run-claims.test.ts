@@ -8,6 +8,7 @@ import { entriesOf } from "../../../test/sample-run-log.ts";
 import type { RecoveredRun } from "../../lifecycle/runs/recover-run.ts";
 import { SessionManager } from "../../lifecycle/session-manager.ts";
 import { scripted } from "../../models/scripted.ts";
+import type { SessionStore } from "../../session/store.ts";
 import { Session } from "../../session/value/session.ts";
 import { openMemoryStore } from "../../stores/memory/index.ts";
 import { loadSession } from "../../tree/persisted-session.ts";
@@ -15,6 +16,7 @@ import { abandonRun } from "../active-runs.ts";
 import { createAgent } from "../agent.ts";
 import type { LoopOptions } from "../loop-options.ts";
 import type { Model } from "../model/model.ts";
+import type { RunEvent } from "../run-event.ts";
 import { runSessionLoop } from "../run-session-loop.ts";
 import { answerIdOf } from "../../session/log/open-runs.ts";
 import { resumeSession } from "./resume-session.ts";
@@ -162,4 +164,31 @@ test("input of a run that failed is not delivered to a later run with a message 
   const model = scripted(["Done.", "Done with that, too."]);
   await (await recover(model)).run.synchronize();
   expect(model.requests).toHaveLength(1);
+});
+
+test("a run that was found before others appended is claimed nonetheless, and emits one start", async () => {
+  const inner = openMemoryStore();
+  const manager = new SessionManager({ store: inner });
+  const { sessionId: id } = await manager.create({ userId: "ann" });
+  let spoken = false;
+  const lease: SessionStore["lease"] = async (...args) => {
+    if (!spoken) await inner.append(id, [{ type: "message", message: { role: "user", content: "By the way." } }]);
+    spoken = true;
+    return inner.lease(...args);
+  };
+  const store = new Proxy(inner, {
+    get(target, key) {
+      const own: unknown = key === "lease" ? lease : Reflect.get(target, key, target);
+      return typeof own === "function" ? own.bind(target) : own;
+    },
+  });
+  await manager.request(id, { agent: "worker", input: "Go.", runId: "r" });
+  const model = scripted(["Done."]);
+  const worker = createAgent({ name: "worker", prompt: "Work.", builtInTools: false, model });
+  const events: string[] = [];
+  const onEvent = ({ type }: RunEvent): void => void events.push(type);
+  const { run } = (await new SessionManager({ store }).recover(id, { worker }, { onEvent })) as RecoveredRun;
+  await run.synchronize();
+  expect(model.requests[0]?.messages.map(({ content }) => content)).toEqual(["Work.", "By the way.", "Go."]);
+  expect(events.filter((type) => /^run-/.test(type))).toEqual(["run-started", "run-finished"]);
 });

@@ -67,8 +67,8 @@ export interface ManagedRun extends ManagedRunsInit {
   readonly workspace: string | null;
   readonly runs: ManagedRuns;
   readonly budgets: UserBudgets | null;
-  /** Opens the session for writing. */
-  readonly open: () => Promise<SessionTree>;
+  /** Opens the session for writing; with its head, if that was just read. */
+  readonly open: (head?: SessionHead) => Promise<SessionTree>;
 }
 
 /**

@@ -66,6 +66,18 @@ export interface RunName {
   readonly sessionId: string;
 }
 
+/** A requested run. */
+export interface RequestedRun extends RunName {
+  /** The session's head after the request. */
+  readonly head: SessionHead;
+}
+
+/** Options of a request. */
+export interface RequestOptions extends ActorOptions {
+  /** The session's head, if it was just read, so that it is not read again. */
+  readonly head?: SessionHead;
+}
+
 /** Which run to cancel, and why. */
 export interface CancelRun {
   readonly runId?: string;
@@ -112,14 +124,14 @@ export class ManagedRuns {
   async request(
     id: string,
     request: ManagedRunRequest,
-    options: ActorOptions,
-  ): Promise<RunName & { head: SessionHead }> {
+    { head: known, ...options }: RequestOptions,
+  ): Promise<RequestedRun> {
     const { runId = uuidv7(), ifBusy = "reject" } = checkRequest(request);
     const draft = requestDraft(runId, request);
     const drafts = [...moveDrafts(runId, request), draft];
     // Serialized, so that the requests of one process are recorded in the order in which they were made.
     return serialize(this.#store, id, async () => {
-      const before = await this.#sessions.prepare(id, options);
+      const before = await this.#sessions.prepare(id, options, known);
       await this.#checkGoesOn(before, draft);
       try {
         const { head } = await (ifBusy === "interrupt"

@@ -11,7 +11,13 @@ import { resumeSession } from "../../agent/persist/resume-session.ts";
 import { resumeStateOf } from "../../agent/persist/resume-state.ts";
 import type { LogRequest } from "../../agent/persist/persist-option.ts";
 import type { SessionRun } from "../../agent/session-run.ts";
-import { SessionBusyError, SessionCapacityError, SessionError, show } from "../../session/errors.ts";
+import {
+  SessionBusyError,
+  SessionCapacityError,
+  SessionConflictError,
+  SessionError,
+  show,
+} from "../../session/errors.ts";
 import { answeredBy } from "../../tree/answered-by.ts";
 import type { Entry } from "../../session/log/entry.ts";
 import type { SessionHead } from "../../session/log/fold.ts";
@@ -118,8 +124,16 @@ async function start(
   const input = await inputOf(init, due);
   if (input === null) return null;
   const payer = init.budgets?.payerIn(head, await askedBy(init.store, due)) ?? null;
-  const openLog = async (request: LogRequest): Promise<void> =>
-    openTreeLog(await init.open(), { ...request, version: head.version, payer, ...defined({ mayBegin }) });
+  const openLog = async (given: LogRequest): Promise<void> => {
+    const request = { ...given, version: head.version, payer, ...defined({ mayBegin }) };
+    try {
+      await openTreeLog(await init.open(head), { ...request, head });
+    } catch (error) {
+      // Others have appended since the run was found: the session is read again.
+      if (!(error instanceof SessionConflictError)) throw error;
+      await openTreeLog(await init.open(), request);
+    }
+  };
   const placed = place(input);
   if (init.workspace !== null && placed.sandboxBackend === null) placed.to("local", init.workspace);
   const started = agent.run(placed, {
