@@ -124,16 +124,14 @@ async function runLoop(
         openLog: async ({ begin, answers = {}, setup: present }) => {
           const setup = present === undefined ? null : await log.setupOf(present);
           await begin({
-            ...{
-              access,
-              state: newRun(runId),
-              from: 0,
-              lastId: log.leafId,
-              atLeaf: true,
-              user,
-              append: {},
-              setup,
-            },
+            access,
+            state: stateOf(name, log.run),
+            from: 0,
+            lastId: log.leafId,
+            atLeaf: true,
+            user,
+            append: {},
+            setup,
             drafts: [startedFirst({ runId, answers }, 0)],
           });
         },
