@@ -20,8 +20,9 @@ export async function readTranscript(
   store: SessionStore,
   head: SessionHead,
   leafId: string | null = head.leafId,
+  onEntry: ((entry: Entry) => void) | null = null,
 ): Promise<{ readonly transcript: Transcript; readonly entries: readonly Entry[] }> {
-  const entries = leafId === null ? [] : await readContextEntries(store, head, leafId);
+  const entries = leafId === null ? [] : await readContextEntries(store, head, leafId, undefined, onEntry);
   const { compaction, entries: visible } = contextPath(entries, new Set(head.undone));
   const rows: RowInit[] = visible.flatMap((entry) => messagesOf(entry).map((message) => ({ id: entry.id, message })));
   if (compaction !== null) rows.unshift({ id: compaction.id, message: compactionMessage(compaction.summary) });
