@@ -1,6 +1,7 @@
 import type { Entry } from "../session/log/entry.ts";
 import { EMPTY_PATH, emptyHead, firstSummed, isImported, type SessionHead, stepHead } from "../session/log/fold.ts";
 import type { LineageKind } from "../session/log/header.ts";
+import { isPlaceOnly } from "../session/log/open-runs.ts";
 import { MergedTurns } from "../session/log/merged-turns.ts";
 import type { SessionStore } from "../session/store.ts";
 import { addUsage, type Usage } from "../session/usage.ts";
@@ -74,10 +75,11 @@ class Tally implements OwnSpending {
       this.#own = stepHead(this.#own, entry, EMPTY_PATH, entry.timestamp);
   }
 
-  #addRun({ runId, phase, usage, sandbox, run }: Extract<Entry, { type: "run" }>): void {
+  #addRun(entry: Extract<Entry, { type: "run" }>): void {
+    const { runId, phase, usage, run } = entry;
     this.hasRuns = true;
     if (phase === "started") {
-      const begins = this.#open.size === 0 || (this.#open.has(runId) && sandbox === undefined);
+      const begins = this.#open.size === 0 || (this.#open.has(runId) && !isPlaceOnly(entry));
       if (begins) this.#before = this.usage;
       if (!this.#open.has(runId)) this.#open.set(runId, this.usage);
       return;

@@ -11,7 +11,7 @@ import type { GroupRun } from "../group/group-run.ts";
 import type { DueRun } from "../lifecycle/runs/due-run.ts";
 import { SessionError, SessionNotFoundError, StoreUnreachableError, show } from "../session/errors.ts";
 import { blockedIdOf, type OpenRun, requestIdOf } from "../session/log/open-runs.ts";
-import { nextRun } from "../session/log/run-fold.ts";
+import { hasBegun, nextRun } from "../session/log/run-fold.ts";
 import type { SessionHead } from "../session/log/fold.ts";
 import type { Transcript } from "../session/value/transcript.ts";
 import { checkCount } from "../stores/complete/valid-arguments.ts";
@@ -316,7 +316,7 @@ class StartedWorker implements RunWorker {
   /** Whether the user has storage left. If not, a run that has not started ends with an error that says so. */
   async #checkRoom({ head, run }: DueRun): Promise<boolean> {
     const { id, userId } = head.header;
-    if (userId === null || run.state !== "requested") return true;
+    if (userId === null || hasBegun(run)) return true;
     try {
       await this.#storage.checkRun(userId, id);
       return true;
@@ -345,7 +345,7 @@ class StartedWorker implements RunWorker {
 
   #measure({ run, request }: DueRun): void {
     if (run.state === "started") this.#metrics.tookOver();
-    if (run.state !== "requested" || request === null) return;
+    if (hasBegun(run) || request === null) return;
     const asked = Date.parse(request.timestamp);
     this.#metrics.began(Math.max(0, Date.now() - Math.max(asked, Date.parse(request.notBefore ?? "") || 0)));
   }

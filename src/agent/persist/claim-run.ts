@@ -4,7 +4,7 @@ import type { EntryDraft, EntryOf } from "../../session/log/entry.ts";
 import { SessionBusyError, SessionError, show } from "../../session/errors.ts";
 import { isOwn, type SessionHead } from "../../session/log/fold.ts";
 import { type OpenRun, requestIdOf } from "../../session/log/open-runs.ts";
-import { runBefore } from "../../session/log/run-fold.ts";
+import { hasBegun, runBefore } from "../../session/log/run-fold.ts";
 import type { AppendOptions, SessionStore } from "../../session/store.ts";
 import type { LogAccess } from "./log-access.ts";
 import type { RunAgent } from "./persist-option.ts";
@@ -79,7 +79,7 @@ export async function claimRun<T>(
       throw end.error;
     }
     const started = { type: "run", runId, phase: "started", claim: access.lease?.token ?? 0, ...answers } as const;
-    const request = mine?.state === "requested" ? await readRequest(store, head.header.id, runId) : null;
+    const request = mine !== undefined && !hasBegun(mine) ? await readRequest(store, head.header.id, runId) : null;
     const guard = { ...access.guard, ...(mine === undefined ? {} : { openRun: runId }) };
     return await begin({
       head,

@@ -1,7 +1,7 @@
 import { sameJson } from "../../internal/json.ts";
 import type { Entry } from "../../session/log/entry.ts";
 import { inheritedCount, isOwn, type SessionHead } from "../../session/log/fold.ts";
-import type { OpenRun } from "../../session/log/open-runs.ts";
+import { isPlaceOnly, type OpenRun } from "../../session/log/open-runs.ts";
 import {
   type AnswerState,
   type AskedCall,
@@ -103,7 +103,7 @@ async function foldLastRuns(
     if (entry.type !== "run" || !isOwn(header, entry, entry.seq)) continue;
     if (entry.phase !== "started") hasEnd = true;
     if (entry.phase === "finished" || entry.phase === "cancelled") isOver = true;
-    if (entry.phase === "started" && entry.sandbox === undefined && entry.seq < answerSeq) hasWriter = true;
+    if (entry.phase === "started" && !isPlaceOnly(entry) && entry.seq < answerSeq) hasWriter = true;
   }
   for (const entry of passed.reverse()) fold.take(entry);
   if (first === undefined) return;

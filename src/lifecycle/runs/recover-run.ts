@@ -22,6 +22,7 @@ import { answeredBy } from "../../tree/answered-by.ts";
 import type { Entry } from "../../session/log/entry.ts";
 import type { SessionHead } from "../../session/log/fold.ts";
 import type { SessionStore } from "../../session/store.ts";
+import { hasBegun } from "../../session/log/run-fold.ts";
 import type { OpenRun } from "../../session/log/open-runs.ts";
 import type { Session } from "../../session/value/session.ts";
 import type { ActorOptions } from "../access.ts";
@@ -81,7 +82,7 @@ export async function recoverRun(
     } catch (error) {
       if (error instanceof SessionBusyError) return null;
       // A started run has its input in the session already, so it needs no room for that.
-      if (error instanceof SessionCapacityError && due.run.state === "requested") await endRun(init, due, error);
+      if (error instanceof SessionCapacityError && !hasBegun(due.run)) await endRun(init, due, error);
       // Another process has continued it in the meantime, or its end was recorded here because it made no progress:
       // something else may be due now.
       if (!(error instanceof SessionError && LATE.has(error.code))) throw error;
@@ -165,7 +166,7 @@ async function endRun({ store }: ManagedRun, { run, head }: DueRun, error: unkno
 
 /** The input of a due run, or the messages of the session if it has started. */
 async function inputOf({ store, sessionId }: ManagedRun, { run, request, head }: DueRun) {
-  if (run.state === "requested" && request !== null) return inputSession(run.runId, request);
+  if (!hasBegun(run) && request !== null) return inputSession(run.runId, request);
   const { user } = await resumeSession({ store, sessionId });
   const known = resumeStateOf(user.transcript)?.version ?? head.version;
   return known === head.version ? user : null;

@@ -6,7 +6,7 @@ import { type Entry, type EntryOf, isNode } from "./entry.ts";
 import { isImported, isOwn } from "./fold.ts";
 import { type GroupState, groupMarkOf, groupOf, stepGroup } from "./group-state.ts";
 import type { SandboxPlacement, SessionHeader } from "./header.ts";
-import { isInnerQuestion, type OpenRun, stepRuns } from "./open-runs.ts";
+import { isInnerQuestion, isPlaceOnly, type OpenRun, stepRuns } from "./open-runs.ts";
 import { type Approval, type RecordedEvent, recordedError, type RunError } from "./run-event.ts";
 
 /** A question of a run without an answer. */
@@ -219,6 +219,28 @@ export function hasBegun({ state }: { readonly state: string }): boolean {
   return state !== "requested";
 }
 
+/** The run that has started and has not ended: it works, waits for an answer, or was answered. */
+export function begunRun(open: readonly OpenRun[]): OpenRun | undefined {
+  return open.find(hasBegun);
+}
+
+/** The run that waits for its start time, the earliest first, if no run has begun; null if there is none. */
+export function laterRun(open: readonly OpenRun[]): (OpenRun & { readonly notBefore: string }) | null {
+  if (open.some(hasBegun)) return null;
+  const waiting = open.flatMap((run) => (run.notBefore === undefined ? [] : { ...run, notBefore: run.notBefore }));
+  return waiting.sort((one, other) => (one.notBefore < other.notBefore ? -1 : 1))[0] ?? null;
+}
+
+/** The status of an open run: waiting to start or to continue, held by a process, waiting for an answer, or interrupted. */
+export type OpenRunStatus = "requested" | "running" | "parked" | "interrupted";
+
+/** The status of an open run; `isHeld` says whether a process holds its session. */
+export function openStatusOf({ state }: Pick<OpenRun, "state">, isHeld: boolean): OpenRunStatus {
+  if (state === "parked") return "parked";
+  if (state !== "started") return "requested";
+  return isHeld ? "running" : "interrupted";
+}
+
 /**
  * The run that must continue next at a given time if no process holds the session; null if none is due. A started run
  * comes first, a parked run blocks all others, and requested runs start in log order.
@@ -284,8 +306,7 @@ function ran(
   const placed = entry.sandbox === undefined ? state : { ...state, sandbox: entry.sandbox };
   if (entry.runId !== state.runId) return quiet(placed);
   if (entry.phase !== "started") return ended(placed, entry);
-  // A second `started` only records where the tools act; it starts nothing.
-  if (entry.sandbox !== undefined && before?.state === "started") return quiet(placed);
+  if (isPlaceOnly(entry, before)) return quiet(placed);
   return started(placed, entry, header.id);
 }
 
