@@ -47,6 +47,18 @@ export async function* walkUp(
   }
 }
 
+/** The entries of a log from one position up to another, of entries in reverse order; null if some of them are missing. */
+export function entriesBetween(reversed: readonly Entry[], first: number, end: number): readonly Entry[] | null {
+  const found: Entry[] = [];
+  for (const entry of reversed) {
+    if (entry.seq >= end) continue;
+    if (entry.seq !== end - 1 - found.length) return null;
+    found.push(entry);
+    if (entry.seq === first) return found.reverse();
+  }
+  return first >= end ? [] : null;
+}
+
 /**
  * Returns a function that looks up entries of a session by id, on any branch, with a cache. If the calls go backward through
  * entries that are near each other, it reads the log in pages, which costs less than single look-ups. Entries between distant

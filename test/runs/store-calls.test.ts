@@ -1,7 +1,10 @@
 import { expect, onTestFinished, test } from "vitest";
+import { abandonRun } from "../../src/agent/active-runs.ts";
 import { createAgent } from "../../src/agent/agent.ts";
+import { resumeSession } from "../../src/agent/persist/resume-session.ts";
 import { runSessionLoop } from "../../src/agent/run-session-loop.ts";
 import { scripted } from "../../src/models/scripted.ts";
+import type { Entry } from "../../src/session/log/entry.ts";
 import { createHeader } from "../../src/session/log/header.ts";
 import type { SessionStore } from "../../src/session/store.ts";
 import { openMemoryStore } from "../../src/stores/memory/index.ts";
@@ -43,6 +46,47 @@ test.each(["a store", "a tree"])("four calls at most lead from the loop or its t
   const model = scripted([calling(callOf("1", "look")), saying("Done.")]);
   await runSessionLoop(asking(), someAgent(), { model, tools: [toolOf("look")], builtInTools: false, persist });
   expect(counts).toEqual([4, 4, 4]);
+});
+
+test("recovering a run reads each of its entries once", async () => {
+  let entries = 0;
+  const inner = openMemoryStore();
+  const read: SessionStore["read"] = (...args) => {
+    const all = inner.read(...args);
+    const counted = async function* (): AsyncGenerator<Entry> {
+      for await (const entry of all) {
+        entries += 1;
+        yield entry;
+      }
+    };
+    return counted() as ReturnType<SessionStore["read"]>;
+  };
+  const store = new Proxy(inner, {
+    get(target, key) {
+      const own: unknown = key === "read" ? read : Reflect.get(target, key, target);
+      return typeof own === "function" ? own.bind(target) : own;
+    },
+  });
+  const rounds = 200;
+  const asked = gate();
+  let answers = 0;
+  const model = modelOf(async () => {
+    answers += 1;
+    if (answers <= rounds) return calling(callOf(`${answers}`, "look"));
+    asked.open();
+    return new Promise<never>(() => {});
+  });
+  const tools = [toolOf("look", () => "seen", { idempotent: true })];
+  const loop = { model, tools, builtInTools: false, maxToolRounds: rounds + 1, persist: store };
+  const run = runSessionLoop(asking(), someAgent(), loop);
+  run.synchronize().catch(() => {});
+  await asked.opened;
+  await abandonRun(run.id);
+  entries = 0;
+  const { user } = await resumeSession({ store, sessionId: run.id });
+  expect(user.transcript.length).toBe(2 * rounds + 1);
+  const { version = 0 } = (await store.head(run.id)) ?? {};
+  expect(entries).toBeLessThanOrEqual(version * 1.3);
 });
 
 test("a run that is requested over HTTP takes three reads of the head until its first event is streamed", async () => {

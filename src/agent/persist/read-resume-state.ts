@@ -14,6 +14,7 @@ import {
 import type { Message, ToolCall } from "../../session/message.ts";
 import type { SessionStore } from "../../session/store.ts";
 import type { Row, Transcript } from "../../session/value/transcript.ts";
+import { entriesBetween } from "../../tree/path-reader.ts";
 import { isTaken } from "../output/run-output.ts";
 import { type ApprovalDecision, type AskedBefore, decisionOf, digestOfCall, type ResumeState } from "./resume-state.ts";
 
@@ -110,18 +111,6 @@ async function foldLastRuns(
   const known = entriesBetween(read, first, version);
   if (known !== null) for (const entry of known) fold.take(entry);
   else for await (const entry of store.read(header.id, { after: first - 1, before: version })) fold.take(entry);
-}
-
-/** The entries of a log from one position up to another, in order; null if some of them are missing. */
-function entriesBetween(reversed: readonly Entry[], first: number, end: number): readonly Entry[] | null {
-  const found: Entry[] = [];
-  for (const entry of reversed) {
-    if (entry.seq >= end) continue;
-    if (entry.seq !== end - 1 - found.length) return null;
-    found.push(entry);
-    if (entry.seq === first) return found.reverse();
-  }
-  return first >= end ? [] : null;
 }
 
 /** An entry without its text, to keep memory small: many rounds of a run may be folded. */

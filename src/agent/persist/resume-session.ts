@@ -76,7 +76,7 @@ async function resume(
   const state = await readResumeState(store, head, transcript, { entries, passed });
   // All empty transcripts are the same object, which must not carry the state of one session.
   if (transcript.length > 0) setResumeState(transcript, state);
-  const user = await readSession(store, head, transcript, state.sandbox ?? head.header.sandbox);
+  const user = await readSession(store, head, transcript, state.sandbox ?? head.header.sandbox, passed);
   const { systemPrompt } = await store.settings(head.header.id, head.path);
   const prompt = options.agentPrompt ?? systemPrompt;
   // A run without instructions must not send an empty system message.
