@@ -2,7 +2,7 @@ import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { CountedBackend } from "../../../test/counted-sandbox.ts";
+import { CountedBackend, gate } from "../../../test/counted-sandbox.ts";
 import { asking, calling, callOf, modelOf, saying, someAgent, toolOf } from "../../../test/sample-run.ts";
 import { entriesOf } from "../../../test/sample-run-log.ts";
 import type { RecoveredRun } from "../../lifecycle/runs/recover-run.ts";
@@ -132,6 +132,28 @@ test("a run without instructions is recovered without a system message", async (
   const model = scripted(["Hello."]);
   await runSessionLoop(user, agent, { model, persist: store });
   expect(model.requests[0]?.messages).toEqual([{ role: "user", content: "Hi." }]);
+});
+
+test("an agent with an empty prompt sends no system message, recovered or not", async () => {
+  const manager = new SessionManager({ store: openMemoryStore() });
+  const { sessionId: id } = await manager.create({ userId: "ann" });
+  await manager.request(id, { agent: "worker", input: "Hi.", runId: "r" });
+  const requests: unknown[] = [];
+  for (const dies of [true, false]) {
+    const asked = gate();
+    const model = modelOf(({ messages }) => {
+      requests.push(messages);
+      asked.open();
+      return dies ? new Promise<never>(() => {}) : Promise.resolve(saying("Hello."));
+    });
+    const worker = createAgent({ name: "worker", prompt: "", builtInTools: false, model });
+    const { run } = (await manager.recover(id, { worker })) as RecoveredRun;
+    const over = run.synchronize().catch(() => {});
+    await asked.pass;
+    if (dies) await abandonRun(run.id);
+    await over;
+  }
+  expect(requests).toEqual([[{ role: "user", content: "Hi." }], [{ role: "user", content: "Hi." }]]);
 });
 
 test("input of a run that failed is not delivered to a later run with a message of its own, recovered or not", async () => {
