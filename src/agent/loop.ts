@@ -246,7 +246,16 @@ export class Loop {
     const onPartial = (partial: PartialReply | null): void => {
       this.#partial = partial;
     };
-    const asking = { options, log: this.#log, telemetry, round: this.#round, onPartial, ...defined({ said }) };
+    // Transforms may add blobs.
+    const hasBlobs = said === undefined ? context.refersToBlobs : undefined;
+    const asking = {
+      options,
+      log: this.#log,
+      telemetry,
+      round: this.#round,
+      onPartial,
+      ...defined({ said, hasBlobs }),
+    };
     const ask = (): Promise<AssistantMessage> => askModel(request, asking);
     if (spending === null) return ask();
     const { model, maxOutputTokens } = options;

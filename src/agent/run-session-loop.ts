@@ -14,6 +14,7 @@ import { ContextRoom } from "./context/context-room.ts";
 import { describeThrown } from "./describe-thrown.ts";
 import { Loop, openCalls } from "./loop.ts";
 import { isAnswer } from "./output/run-output.ts";
+import { instructionMessages } from "./context/logged-request.ts";
 import { LoopContext } from "./context/loop-context.ts";
 import { ResultShortener } from "./context/result-shortener.ts";
 import { LOOP_HABITS, LOOP_KEYS, type LoopOptions, type RunOptions } from "./loop-options.ts";
@@ -238,7 +239,7 @@ function answersOf({ agentName, model }: RunOptions, offered: OfferedTools | und
 /** What an agent puts before a conversation: its instructions as one message, as they are recorded, and its other rows. */
 function messagesOf(agent: Session, instructions: string | undefined): readonly Message[] {
   const others = agent.transcript.toMessages().filter(({ role }) => role !== "system");
-  return instructions === undefined ? others : [{ role: "system", content: instructions }, ...others];
+  return [...instructionMessages(instructions), ...others];
 }
 
 /** The instructions of an agent as one text; null if it has none. */

@@ -155,7 +155,7 @@ export class RunningGroup implements GroupRun {
     const access = new StoreAccess({
       store: manager.store,
       sessionId,
-      append: (drafts, how) => manager.store.append(sessionId, drafts, how),
+      append: manager.store.append.bind(manager.store, sessionId),
       acquire: () =>
         takeSession(manager.store, sessionId, this.id, {
           waitMs,
@@ -280,7 +280,7 @@ export class RunningGroup implements GroupRun {
   }
 
   /** Records the message, unless it is already recorded, and the start of the run. */
-  async #begin(tree: SessionTree, log: GroupLog, { guard, ends, started, request, isFirst }: Claim): Promise<void> {
+  async #begin(tree: SessionTree, log: GroupLog, { condition, ends, started, request, isFirst }: Claim): Promise<void> {
     const { sessionId, options, parts } = this.#start;
     const { turnId } = options;
     const message = request?.input ?? this.#start.message;
@@ -295,7 +295,7 @@ export class RunningGroup implements GroupRun {
     if (message !== null && repeated === null) {
       const question = questionDraft(message, { ...options, maxRounds: options.maxRounds ?? 10 });
       const drafts = [by === undefined ? question : { ...question, by }, ...ends];
-      await log.append([...drafts, startOn(question.id, drafts.length)], guard);
+      await log.append([...drafts, startOn(question.id, drafts.length)], condition.guard);
       return;
     }
     if (log.progress === null) {
@@ -308,7 +308,7 @@ export class RunningGroup implements GroupRun {
       const same = repeated.type === "message" && sameJson(repeated.message.content, message);
       if (!same || log.progress.messageId !== turnId) throw taken(sessionId, turnId as string);
     }
-    await log.append([...ends, startOn(log.progress.messageId, ends.length)], guard);
+    await log.append([...ends, startOn(log.progress.messageId, ends.length)], condition.guard);
   }
 
   async #holdPlace(place: Session): Promise<AsyncDisposable | null> {

@@ -63,6 +63,8 @@ export type {
   IfBusy,
   ManagedRunRequest,
   QuestionName,
+  RequestedRun,
+  RequestOptions,
   RunName,
 } from "./runs/managed-runs.ts";
 export type { AgentsByName, RecoveredRun, RecoverOptions } from "./runs/recover-run.ts";

@@ -44,7 +44,8 @@ import {
   type DenialWord,
   ManagedRuns,
   type QuestionName,
-  type RunName,
+  type RequestedRun,
+  type RequestOptions,
   type ManagedRunRequest,
 } from "./runs/managed-runs.ts";
 import {
@@ -336,14 +337,13 @@ export class SessionManager implements AsyncDisposable {
 
   /**
    * Requests a run, which any process can start with `recover`. Idempotent by `runId`: the same request again returns the same
-   * run, in whatever state it is.
+   * run, in whatever state it is. Returns the session's head, too.
    *
    * @throws {SessionBusyError} while a run is open, with `ifBusy: "reject"`.
    * @throws {SessionError} `CONFLICT` for a different request under a `runId` that is in use.
    */
-  async request(id: string, request: ManagedRunRequest, options: ActorOptions = {}): Promise<RunName> {
-    const { runId, sessionId } = await this.#runs.request(id, request, options);
-    return { runId, sessionId };
+  async request(id: string, request: ManagedRunRequest, options: RequestOptions = {}): Promise<RequestedRun> {
+    return this.#runs.request(id, request, options);
   }
 
   /**
@@ -466,15 +466,16 @@ export class SessionManager implements AsyncDisposable {
 
   #inSession(sessionId: string, options: ActorOptions): ManagedRun {
     const [store, sessions, runs, workspace] = [this.store, this.#sessions, this.#runs, this.#workspace];
-    const open = (): Promise<SessionTree> => this.#tree(sessionId, options);
+    const open = (head?: SessionHead): Promise<SessionTree> => this.#tree(sessionId, options, head);
     return { store, sessions, runs, budgets: this.budgets, clock: this.#clock, workspace, sessionId, open };
   }
 
-  #tree(id: string, options: ActorOptions): Promise<SessionTree> {
+  #tree(id: string, options: ActorOptions, known?: SessionHead): Promise<SessionTree> {
     const onAppend = (result: AppendResult): Promise<void> => this.#sessions.appended(result);
     const { by } = byOf(options);
     const payerIn = (head: SessionHead): Payer | null => this.budgets?.payerIn(head, by) ?? null;
-    return SessionTree.on(this.store, id, { guard: this.#sessions.guard, onAppend, payerIn, ...defined({ by }) });
+    const given = defined({ by, head: known });
+    return SessionTree.on(this.store, id, { guard: this.#sessions.guard, onAppend, payerIn, ...given });
   }
 }
 

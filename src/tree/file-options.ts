@@ -19,6 +19,8 @@ export interface StoreTreeOptions extends TreeOptions {
   readonly by?: string;
   /** Called after each append with the new entries. The append waits for it. It must not throw. */
   readonly onAppend?: (result: AppendResult) => void | Promise<void>;
+  /** The session's head, if it was just read, so that it is not read again. */
+  readonly head?: SessionHead;
   /** Who pays for requests to models about the session (default: nobody). */
   readonly payerIn?: (head: SessionHead) => Payer | null;
 }

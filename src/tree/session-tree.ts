@@ -97,8 +97,8 @@ export class SessionTree implements AsyncDisposable {
 
   /** Opens a session of any store. Closing the tree leaves the store open. */
   static async on(store: SessionStore, sessionId: string, options: StoreTreeOptions = {}): Promise<SessionTree> {
-    const head = await store.head(sessionId);
-    if (head === null) throw new SessionNotFoundError(sessionId);
+    const head = options.head ?? (await store.head(sessionId));
+    if (head === null || head.header.id !== sessionId) throw new SessionNotFoundError(sessionId);
     const tree = new SessionTree({ backing: new StoreBacking(store, options, head.version), head }, options);
     tree.#payer = options.payerIn?.(head) ?? null;
     return tree;

@@ -11,8 +11,9 @@ import type { GroupRun } from "../group/group-run.ts";
 import type { DueRun } from "../lifecycle/runs/due-run.ts";
 import { SessionError, SessionNotFoundError, StoreUnreachableError, show } from "../session/errors.ts";
 import { blockedIdOf, type OpenRun, requestIdOf } from "../session/log/open-runs.ts";
-import { nextRun } from "../session/log/run-fold.ts";
+import { hasBegun, nextRun } from "../session/log/run-fold.ts";
 import type { SessionHead } from "../session/log/fold.ts";
+import type { Transcript } from "../session/value/transcript.ts";
 import { checkCount } from "../stores/complete/valid-arguments.ts";
 import { type Beginning, type BegunRun, beginRun } from "./begin-run.ts";
 import { InProcessQueue } from "./in-process-queue.ts";
@@ -315,7 +316,7 @@ class StartedWorker implements RunWorker {
   /** Whether the user has storage left. If not, a run that has not started ends with an error that says so. */
   async #checkRoom({ head, run }: DueRun): Promise<boolean> {
     const { id, userId } = head.header;
-    if (userId === null || run.state !== "requested") return true;
+    if (userId === null || hasBegun(run)) return true;
     try {
       await this.#storage.checkRun(userId, id);
       return true;
@@ -344,7 +345,7 @@ class StartedWorker implements RunWorker {
 
   #measure({ run, request }: DueRun): void {
     if (run.state === "started") this.#metrics.tookOver();
-    if (run.state !== "requested" || request === null) return;
+    if (hasBegun(run) || request === null) return;
     const asked = Date.parse(request.timestamp);
     this.#metrics.began(Math.max(0, Date.now() - Math.max(asked, Date.parse(request.notBefore ?? "") || 0)));
   }
@@ -356,12 +357,12 @@ class StartedWorker implements RunWorker {
     const quiet = this.#publisher.publish(about, run);
     // Without another worker, a run may as well end here.
     const handsOver = !(this.#queue instanceof InProcessQueue);
-    const endsRound = roundEnds();
     run.listen((event: RunEvent | GroupEvent) => {
       if (event.type === "run-parked") this.#tellParked(held, event.questions);
-      if (!endsRound(event)) return;
-      void this.#stopWithoutRoom(about).catch(this.#report);
-      if (handsOver && signal.aborted) void abandonRun(run.id);
+      const isOver = endsRound(event, run);
+      if (isOver) void this.#stopWithoutRoom(about).catch(this.#report);
+      // A round without calls has no result; the next one has not asked its model yet.
+      if ((isOver || event.type === "round-started") && handsOver && signal.aborted) void abandonRun(run.id);
     });
     try {
       await done;
@@ -465,19 +466,23 @@ function blockOf(error: unknown, worker: string): { readonly code: string; reado
 }
 
 /**
- * Tells for each event whether another worker can continue from there without repeating work: the last result of a
- * round, or the turn of a group's agent, is recorded.
+ * Whether another worker can continue after an event without repeating work: the last result of a round, or the turn of a
+ * group's agent, is recorded. The run may have been recovered in the middle of a round.
  */
-function roundEnds(): (event: RunEvent | GroupEvent) => boolean {
-  let openCalls = 0;
-  return (event) => {
-    if (event.type === "agent-finished") return true;
-    if ("agent" in event) return false;
-    if (event.type === "round-finished") openCalls = event.message.toolCalls?.length ?? 0;
-    if (event.type !== "tool-finished") return false;
-    openCalls -= 1;
-    return openCalls === 0;
-  };
+function endsRound(event: RunEvent | GroupEvent, run: SessionRun | GroupRun): boolean {
+  if (event.type === "agent-finished") return true;
+  return event.type === "tool-finished" && "transcript" in run && lacksNoResult(run.transcript);
+}
+
+/** Whether the calls of the last answer have as many results. Calls may share an id. */
+function lacksNoResult(transcript: Transcript): boolean {
+  let results = 0;
+  for (let index = transcript.length - 1; index >= 0; index--) {
+    const message = transcript.at(index)?.message;
+    if (message?.role === "tool") results += 1;
+    if (message?.role === "assistant") return results >= (message.toolCalls?.length ?? 0);
+  }
+  return false;
 }
 
 /**

@@ -14,7 +14,8 @@ export const requestCases: readonly LifecycleCase[] = [
       await desk.create({ userId: "ann", id: "s" });
       const asked = { agent: "clerk", input: "Hello.", runId: "r" };
       const request = (): Promise<unknown> => desk.request("s", asked, { actor: "ann" });
-      expect(await request()).toEqual({ runId: "r", sessionId: "s" });
+      const head = { version: 1, openRuns: [{ runId: "r", state: "requested" }] };
+      expect(await request()).toMatchObject({ runId: "r", sessionId: "s", head });
       const [entry, ...others] = await entriesOf(store, "s");
       expect(entry).toMatchObject({ type: "run_request", id: requestIdOf("r"), by: "ann", agent: "clerk" });
       expect(others).toEqual([]);

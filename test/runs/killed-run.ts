@@ -199,8 +199,11 @@ class Play {
     const head = await this.#store.head(this.#sessionId);
     if (log === undefined || head === null || log.position !== head.version - 1 || log.state.open === null) return;
     const live = log.state;
-    const { transcript, entries } = await readTranscript(this.#store, head);
-    const { run: read } = await readResumeState(this.#store, head, transcript, entries);
+    const passed: Entry[] = [];
+    const { transcript, entries } = await readTranscript(this.#store, head, head.leafId, (each) => passed.push(each));
+    // Whether recovery has the entries already, or reads them again, makes no difference.
+    const context = { entries, passed: head.version % 2 === 0 ? passed : [] };
+    const { run: read } = await readResumeState(this.#store, head, transcript, context);
     // Others may have appended meanwhile.
     if ((await this.#store.head(this.#sessionId))?.version !== head.version || log.state !== live) return;
     this.#compared += 1;

@@ -2,6 +2,7 @@ import { defined } from "../../internal/defined.ts";
 import { acceptable, compactionMessage, contextPath, messagesOf } from "../../session/context/context.ts";
 import type { Entry } from "../../session/log/entry.ts";
 import { rootIdOf } from "../../session/log/header.ts";
+import type { Message } from "../../session/message.ts";
 import type { SessionTree } from "../../tree/session-tree.ts";
 import { promptCacheKey } from "../model/cache-key.ts";
 import type { Model, ModelRequest } from "../model/model.ts";
@@ -29,13 +30,15 @@ export async function loggedRequest(
   const summary = compaction === null ? [] : [compactionMessage(compaction.summary)];
   const { header } = tree.head;
   return {
-    messages: [
-      ...(instructions === undefined ? [] : [{ role: "system", content: instructions } as const]),
-      ...acceptable([...summary, ...entries.flatMap(messagesOf)]),
-    ],
+    messages: [...instructionMessages(instructions), ...acceptable([...summary, ...entries.flatMap(messagesOf)])],
     ...defined({ tools, thinkingLevel, toolChoice, maxOutputTokens, temperature, stop }),
     cacheKey: promptCacheKey(rootIdOf(header), header.userId),
   };
+}
+
+/** The instructions of an agent as messages of a request: none if they are empty, because some providers refuse that. */
+export function instructionMessages(instructions: string | undefined): readonly Message[] {
+  return instructions === undefined || instructions === "" ? [] : [{ role: "system", content: instructions }];
 }
 
 /** A setup of the session's own; null if the log does not have all that was sent. */

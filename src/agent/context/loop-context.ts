@@ -10,6 +10,7 @@ import { isReminder } from "../../session/context/reminder.ts";
 import type { Entry, EntryOf } from "../../session/log/entry.ts";
 import { type Message, textOf } from "../../session/message.ts";
 import { messageTokens } from "../../session/context/tokens.ts";
+import { refersToBlobs } from "../../stores/blobs/message-blobs.ts";
 import { type Row, rowOf, Transcript } from "../../session/value/transcript.ts";
 
 type CompactionBody = Omit<EntryOf<"compaction">, "seq" | "parentId" | "timestamp">;
@@ -26,6 +27,8 @@ export class LoopContext {
   #own: Row[] = [];
   /** Undefined: not looked for since the rows changed. */
   #reminder: string | null | undefined;
+  /** Whether a message refers to blobs; null: not looked for since the rows changed. */
+  #blobs: boolean | null = null;
   /** The tokens up to the last answer with a count, plus an estimate for later rows; null until needed. */
   #tokens: number | null = null;
   readonly #firstCounted: number;
@@ -49,6 +52,7 @@ export class LoopContext {
     this.#own = [];
     this.#tokens = this.#estimateTokens();
     this.#reminder = undefined;
+    this.#blobs = null;
   }
 
   /** Replaces messages in requests only, by the ids of their rows. */
@@ -63,6 +67,7 @@ export class LoopContext {
     this.#own = this.#own.map(replaced);
     this.#tokens = this.#estimateTokens();
     this.#reminder = undefined;
+    this.#blobs = null;
   }
 
   /** The rows before the last answer that is followed by more than `olderThan` messages, and that answer. */
@@ -85,6 +90,14 @@ export class LoopContext {
     return once(() => rowsFrom(past, known?.from ?? 0));
   }
 
+  /** Whether a message of the next request refers to blobs, so that the messages need not be put together to tell. */
+  get refersToBlobs(): boolean {
+    this.#blobs ??=
+      this.#instructions.some(refersToBlobs) ||
+      [...this.#past(), ...this.#own].some(({ message }) => refersToBlobs(message));
+    return this.#blobs;
+  }
+
   /** The last reminder in the context; null if there is none. */
   get lastReminder(): string | null {
     if (this.#reminder === undefined) {
@@ -97,6 +110,7 @@ export class LoopContext {
   push(row: Row): void {
     this.#own.push(row);
     if (isReminder(row.message)) this.#reminder = textOf(row.message.content);
+    if (this.#blobs === false) this.#blobs = refersToBlobs(row.message);
     if (this.#tokens === null) return;
     const counted = countedTokens(row.message);
     this.#tokens = counted > 0 ? counted : this.#tokens + messageTokens(row.message);
@@ -150,6 +164,7 @@ export class LoopContext {
     this.#own = [];
     this.#tokens = this.#estimateTokens();
     this.#reminder = undefined;
+    this.#blobs = null;
     return this.#compaction;
   }
 

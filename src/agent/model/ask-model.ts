@@ -20,6 +20,8 @@ export interface AskModelParts {
   readonly round: number;
   /** The messages before transforms, which show where the blobs of the request are. */
   readonly said?: readonly Message[];
+  /** False if no message refers to blobs, so that the messages need not be looked through. */
+  readonly hasBlobs?: boolean;
   /** Called with the partial answer; with null when it is discarded. */
   readonly onPartial?: (partial: PartialReply | null) => void;
 }
@@ -30,7 +32,9 @@ export function askModel(request: ModelRequest, asking: AskModelParts): Promise<
 }
 
 /** The one place where the bytes of images and files are read: just before a model gets them. */
-async function withData(request: ModelRequest, { log, said }: AskModelParts): Promise<ModelRequest> {
+async function withData(request: ModelRequest, { log, said, hasBlobs }: AskModelParts): Promise<ModelRequest> {
+  // A request puts its messages together when they are read: each round would cost the length of the context.
+  if (hasBlobs === false) return request;
   const { messages } = request;
   if (!messages.some(refersToBlobs)) return request;
   const known = [...(log.blobPlace === null ? [] : [log.blobPlace]), ...placesOf(said ?? messages)];

@@ -4,8 +4,8 @@ import type { EntryDraft, EntryOf } from "../../session/log/entry.ts";
 import { SessionBusyError, SessionError, show } from "../../session/errors.ts";
 import { isOwn, type SessionHead } from "../../session/log/fold.ts";
 import { type OpenRun, requestIdOf } from "../../session/log/open-runs.ts";
-import { runBefore } from "../../session/log/run-fold.ts";
-import type { Guard, SessionStore } from "../../session/store.ts";
+import { hasBegun, runBefore } from "../../session/log/run-fold.ts";
+import type { AppendOptions, SessionStore } from "../../session/store.ts";
 import type { LogAccess } from "./log-access.ts";
 import type { RunAgent } from "./persist-option.ts";
 
@@ -22,13 +22,18 @@ export interface ClaimRequest {
   readonly version?: number | undefined;
   /** The agent that answers, for the `started` record. */
   readonly answers?: RunAgent | undefined;
+  /** Whether the head was read before the lease was taken: then the log must not have grown since. */
+  readonly early?: boolean;
 }
 
 /** A claimed session, held by one run. */
 export interface Claim {
   readonly head: SessionHead;
-  /** The guard of the append that starts the run: the run is still open. It detects a cancel in the meantime. */
-  readonly guard: Guard;
+  /**
+   * How the run is started: only if it is still open, which detects a cancel in the meantime, and the log is as it was
+   * read.
+   */
+  readonly condition: Pick<AppendOptions, "guard" | "expectedVersion">;
   /** The entries that the run appends before its first row: the ends of runs whose process is gone. */
   readonly ends: readonly EntryDraft[];
   /** The `started` entry, appended after the input and these ends; the caller adds how many entries precede it. */
@@ -54,12 +59,13 @@ export interface Claim {
  */
 export async function claimRun<T>(
   access: LogAccess,
-  { runId, version, answers }: ClaimRequest,
+  { runId, version, answers, early = false }: ClaimRequest,
   begin: (claim: Claim) => Promise<T>,
 ): Promise<T> {
   await access.acquire();
   try {
     const head = await access.head();
+    const unchanged = early ? { expectedVersion: head.version } : {};
     const store = access.store as SessionStore;
     await checkKnown(store, head, version);
     const mine = head.openRuns.find((run) => run.runId === runId);
@@ -69,13 +75,20 @@ export async function claimRun<T>(
     const ends = head.openRuns.flatMap((run) => (run.state === "started" && run !== mine ? endOf(run) : []));
     const end = mine === undefined ? null : endOfClaims(mine);
     if (end !== null) {
-      await access.append([...ends, end.draft], { guard: access.guard });
+      await access.append([...ends, end.draft], { guard: access.guard, ...unchanged });
       throw end.error;
     }
     const started = { type: "run", runId, phase: "started", claim: access.lease?.token ?? 0, ...answers } as const;
-    const request = mine?.state === "requested" ? await readRequest(store, head.header.id, runId) : null;
+    const request = mine !== undefined && !hasBegun(mine) ? await readRequest(store, head.header.id, runId) : null;
     const guard = { ...access.guard, ...(mine === undefined ? {} : { openRun: runId }) };
-    return await begin({ head, guard, ends, started, request, isFirst: mine === undefined });
+    return await begin({
+      head,
+      condition: { guard, ...unchanged },
+      ends,
+      started,
+      request,
+      isFirst: mine === undefined,
+    });
   } catch (error) {
     await access.release(null).catch(() => {});
     throw error;

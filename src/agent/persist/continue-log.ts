@@ -33,8 +33,9 @@ export function continueLog(access: LogAccess, request: LogRequest, given: LogPo
   const sessionId = access.sessionId as string;
   const { runId, systemPrompt, answers, mayBegin } = request;
   const version = request.version ?? knownVersion(request.user.transcript, sessionId);
-  return claimRun(access, { runId, version, answers }, async (claim) => {
-    const { head, guard, ends, started, request: asked, isFirst } = claim;
+  const early = request.head !== undefined;
+  return claimRun(access, { runId, version, answers, early }, async (claim) => {
+    const { head, condition, ends, started, request: asked, isFirst } = claim;
     const { user, from } = given ? { user: request.user, from: given } : await positionOf(store, head, request.user);
     const { onto, drafts, repeated } = await missingRows(store, sessionId, user.transcript, from);
     const atLeaf = onto === head.leafId;
@@ -59,7 +60,7 @@ export function continueLog(access: LogAccess, request: LogRequest, given: LogPo
       lastId: onto,
       atLeaf: atLeaf || moved,
       drafts: [...preceding, isFirst ? { ...start, before: preceding.length } : start],
-      append: { ...(atLeaf ? { below: onto } : { onto }), verbatim: true, guard },
+      append: { ...(atLeaf ? { below: onto } : { onto }), verbatim: true, ...condition },
       user,
       setup: choice?.sent ?? null,
       mayBegin,

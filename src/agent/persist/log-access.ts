@@ -81,6 +81,8 @@ export class StoreAccess implements LogAccess {
   readonly takesOthers = true;
   readonly store: SessionStore;
   readonly sessionId: string;
+  /** The append of the store or the tree itself. */
+  readonly append: StoreAccessInit["append"];
   readonly #init: StoreAccessInit;
   #lease: LeaseHold | null = null;
   #header: LogAccess["header"];
@@ -89,6 +91,7 @@ export class StoreAccess implements LogAccess {
     this.#init = init;
     this.store = init.store;
     this.sessionId = init.sessionId;
+    this.append = init.append;
     this.#header = { id: init.sessionId, forkedFrom: null, userId: null };
   }
 
@@ -110,10 +113,6 @@ export class StoreAccess implements LogAccess {
 
   get room(): SessionRoom | null {
     return this.#init.room?.() ?? null;
-  }
-
-  append(drafts: readonly EntryDraft[], options: AppendOptions): Promise<LogAppended> {
-    return this.#init.append(drafts, options);
   }
 
   async head(): Promise<SessionHead> {

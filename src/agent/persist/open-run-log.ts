@@ -180,7 +180,7 @@ function storeAccess(
   return new StoreAccess({
     store,
     sessionId,
-    append: (drafts, options) => store.append(sessionId, drafts, options),
+    append: store.append.bind(store, sessionId),
     acquire: () => LeaseHold.take(store, sessionId, request.runId, request),
     ...init,
   });
@@ -229,7 +229,7 @@ export async function openTreeLog(tree: SessionTree, request: LogRequest): Promi
   await tree.flush();
   const access = storeAccess(tree.store, tree.id, request, {
     append: tree.appendAll.bind(tree),
-    head: () => tree.refresh(),
+    head: async () => request.head ?? tree.refresh(),
     room: () => tree.room,
     payer: request.payer ?? tree.payer,
   });

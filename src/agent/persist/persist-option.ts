@@ -1,5 +1,6 @@
 import type { FactBody } from "../../session/log/entry.ts";
 import type { SessionError } from "../../session/errors.ts";
+import type { SessionHead } from "../../session/log/fold.ts";
 import type { Payer } from "../../session/payer.ts";
 import type { SessionStore } from "../../session/store.ts";
 import type { Session } from "../../session/value/session.ts";
@@ -46,6 +47,11 @@ export interface LogRequest {
   readonly answers?: RunAgent;
   /** The version of the log that the caller knew; if others changed a run since then, that is a conflict. */
   readonly version?: number;
+  /**
+   * The head of the log, if the caller just read it: the claim starts from it, and is a conflict if the log has grown
+   * since.
+   */
+  readonly head?: SessionHead;
   /** The session that the run produces. */
   readonly output: Session;
   /** The session from which the run started; its rows are written first, unless they are already stored. */

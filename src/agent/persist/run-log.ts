@@ -554,16 +554,9 @@ export class RunLog {
   }
 
   /** Resolves once the entries are durable and folded. After one failure, all later calls fail with the same error. */
-  #write(drafts: readonly EntryDraft[], alone = false): Promise<void> {
+  #write(drafts: readonly EntryDraft[], alone = false, batch: readonly Waiting[] | null = null): Promise<void> {
     // Usually no append is in progress, and then nothing has to wait.
-    if (this.#writing === null && this.#access !== null && this.#failure === null) return this.#writeNow(drafts, null);
-    return new Promise((resolve, reject) => {
-      this.#waiting.push({ drafts, alone, resolve, reject });
-      if (this.#writing === null) this.#writeWaiting();
-    });
-  }
-
-  #writeNow(drafts: readonly EntryDraft[], batch: readonly Waiting[] | null): Promise<void> {
+    if (this.#writing !== null || this.#access === null || this.#failure !== null) return this.#wait(drafts, alone);
     const isRefused = this.#over || (this.#isParked && drafts.some(({ type }) => type !== "approval"));
     const appending = isRefused
       ? Promise.reject(new SessionError("RUN_ENDED", `Run ${this.runId} has ended and takes no more entries.`))
@@ -571,6 +564,13 @@ export class RunLog {
     const writing = appending.then(this.#written, this.#failed);
     this.#writing = writing;
     return writing;
+  }
+
+  #wait(drafts: readonly EntryDraft[], alone: boolean): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ drafts, alone, resolve, reject });
+      if (this.#writing === null) this.#writeWaiting();
+    });
   }
 
   readonly #written = (): void => this.#next();
@@ -595,10 +595,8 @@ export class RunLog {
     }
     const together = this.#waiting.findIndex(({ alone }) => alone);
     const batch = this.#waiting.splice(0, together < 0 ? this.#waiting.length : Math.max(together, 1));
-    this.#writeNow(
-      batch.flatMap(({ drafts }) => drafts),
-      batch,
-    ).catch((error) => batch.forEach(({ reject }) => void reject(error)));
+    const drafts = batch.flatMap((waiting) => waiting.drafts);
+    this.#write(drafts, false, batch).catch((error) => batch.forEach(({ reject }) => void reject(error)));
   }
 }
 

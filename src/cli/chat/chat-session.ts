@@ -257,7 +257,7 @@ export class ChatSession implements AsyncDisposable {
     if (request?.group !== undefined) return;
     const name = await agentOf(store, head, run, request);
     const { agents, unnamed } = this.#others;
-    if (name === null ? run.state === "requested" || unnamed !== null : name === CHAT_AGENT || agents.has(name)) return;
+    if (name === null ? !hasBegun(run) || unnamed !== null : name === CHAT_AGENT || agents.has(name)) return;
     const which = `Run ${show(run.runId)} of session ${head.header.id}`;
     throw new SessionError(
       "AGENT_NOT_FOUND",

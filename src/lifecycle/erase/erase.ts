@@ -4,6 +4,7 @@ import type { Entry } from "../../session/log/entry.ts";
 import { SessionBusyError, SessionError, SessionNotFoundError, show } from "../../session/errors.ts";
 import { checkName, checkSessionId } from "../../session/id.ts";
 import { requestIdOf } from "../../session/log/open-runs.ts";
+import { hasBegun } from "../../session/log/run-fold.ts";
 import type { Lease, SessionStore } from "../../session/store.ts";
 import { writeTombstones } from "../../stores/tombstones.ts";
 import type { CheckpointManager } from "../checkpoints/checkpoint-manager.ts";
@@ -177,8 +178,8 @@ class Erasure {
   /** Cancels runs that are requested with erased words and have not started. */
   async #cancelRequests(id: string, entryIds: ReadonlySet<string>): Promise<void> {
     const head = await this.#store.head(id);
-    for (const { runId, state } of head?.openRuns ?? []) {
-      if (state === "requested" && entryIds.has(requestIdOf(runId))) await this.#parts.cancel(id, runId);
+    for (const run of head?.openRuns ?? []) {
+      if (!hasBegun(run) && entryIds.has(requestIdOf(run.runId))) await this.#parts.cancel(id, run.runId);
     }
   }
 

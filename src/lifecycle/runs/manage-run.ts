@@ -11,6 +11,7 @@ import { describeOpen, statusError } from "../../session/log/append-guard.ts";
 import { SessionBusyError, SessionError, show } from "../../session/errors.ts";
 import type { SessionHead } from "../../session/log/fold.ts";
 import { inputIdOf } from "../../session/log/open-runs.ts";
+import { hasBegun } from "../../session/log/run-fold.ts";
 import { messagesAsked, type RequestInput } from "../../session/log/request-messages.ts";
 import { checkUserMessages, type RunInput, saidInRequest, type SaidInRequest } from "../../session/run-input.ts";
 import { operation, Session } from "../../session/value/session.ts";
@@ -67,8 +68,8 @@ export interface ManagedRun extends ManagedRunsInit {
   readonly workspace: string | null;
   readonly runs: ManagedRuns;
   readonly budgets: UserBudgets | null;
-  /** Opens the session for writing. */
-  readonly open: () => Promise<SessionTree>;
+  /** Opens the session for writing; with its head, if that was just read. */
+  readonly open: (head?: SessionHead) => Promise<SessionTree>;
 }
 
 /**
@@ -197,7 +198,7 @@ function checkRepeated({ header, openRuns }: SessionHead, runId: string): void {
 /** @throws {SessionError} unless the run still waits to start. */
 function checkWaiting({ header, openRuns, status }: SessionHead, runId: string): void {
   const run = openRuns.find((open) => open.runId === runId);
-  if (run?.state === "requested") return;
+  if (run !== undefined && !hasBegun(run)) return;
   if (run !== undefined) throw new SessionBusyError(header.id, describeOpen(run));
   if (status !== "active") throw statusError(header.id, status);
   throw new SessionError("ABORTED", `Run ${show(runId)} was cancelled before it began.`);

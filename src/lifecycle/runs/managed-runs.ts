@@ -12,7 +12,7 @@ import { isOwn, type SessionHead } from "../../session/log/fold.ts";
 import type { Content } from "../../session/message.ts";
 import { checkUserMessages, type RunInput, saidInRequest } from "../../session/run-input.ts";
 import { answerIdOf, isInnerQuestion, moveIdOf, type OpenRun, requestIdOf } from "../../session/log/open-runs.ts";
-import { isExpired } from "../../session/log/run-fold.ts";
+import { begunRun, hasBegun, isExpired } from "../../session/log/run-fold.ts";
 import type { AppendOptions, AppendResult, SessionStore } from "../../session/store.ts";
 import { type ActorOptions, byOf } from "../access.ts";
 import type { ManagedSessions } from "../managed-sessions.ts";
@@ -66,6 +66,18 @@ export interface RunName {
   readonly sessionId: string;
 }
 
+/** A requested run. */
+export interface RequestedRun extends RunName {
+  /** The session's head after the request. */
+  readonly head: SessionHead;
+}
+
+/** Options of a request. */
+export interface RequestOptions extends ActorOptions {
+  /** The session's head, if it was just read, so that it is not read again. */
+  readonly head?: SessionHead;
+}
+
 /** Which run to cancel, and why. */
 export interface CancelRun {
   readonly runId?: string;
@@ -112,14 +124,14 @@ export class ManagedRuns {
   async request(
     id: string,
     request: ManagedRunRequest,
-    options: ActorOptions,
-  ): Promise<RunName & { head: SessionHead }> {
+    { head: known, ...options }: RequestOptions,
+  ): Promise<RequestedRun> {
     const { runId = uuidv7(), ifBusy = "reject" } = checkRequest(request);
     const draft = requestDraft(runId, request);
     const drafts = [...moveDrafts(runId, request), draft];
     // Serialized, so that the requests of one process are recorded in the order in which they were made.
     return serialize(this.#store, id, async () => {
-      const before = await this.#sessions.prepare(id, options);
+      const before = await this.#sessions.prepare(id, options, known);
       await this.#checkGoesOn(before, draft);
       try {
         const { head } = await (ifBusy === "interrupt"
@@ -140,7 +152,7 @@ export class ManagedRuns {
   async cancel(id: string, { runId, reason }: CancelRun, options: ActorOptions): Promise<boolean> {
     const told = await this.#atVersion(id, options, ({ openRuns }) => {
       const run =
-        runId === undefined ? (begunOf(openRuns) ?? openRuns[0]) : openRuns.find((open) => open.runId === runId);
+        runId === undefined ? (begunRun(openRuns) ?? openRuns[0]) : openRuns.find((open) => open.runId === runId);
       if (run === undefined) return null;
       return run.cancelled === true ? [] : [cancelDraft(run.runId, reason)];
     });
@@ -150,14 +162,14 @@ export class ManagedRuns {
   /** Withdraws a request, unless a process has already started the run. */
   async withdraw(id: string, runId: string, options: ActorOptions): Promise<void> {
     await this.#atVersion(id, options, ({ openRuns }) =>
-      openRuns.some((run) => run.runId === runId && run.state === "requested") ? [cancelDraft(runId, undefined)] : null,
+      openRuns.some((run) => run.runId === runId && !hasBegun(run)) ? [cancelDraft(runId, undefined)] : null,
     );
   }
 
   /** Adds input to the running run. @throws {SessionError} `RUN_ENDED` if none is running. */
   async say(id: string, kind: "steer" | "followUp", content: Content, options: ActorOptions): Promise<void> {
     const said = await this.#atVersion(id, options, async ({ openRuns }) => {
-      const run = begunOf(openRuns);
+      const run = begunRun(openRuns);
       if (run === undefined) return null;
       await this.#checkListens(id, run);
       return [{ type: "queued", runId: run.runId, kind, content } as const];
@@ -214,7 +226,7 @@ export class ManagedRuns {
   async #interrupt(id: string, asked: readonly AskDraft[], options: ActorOptions): Promise<AppendResult> {
     const guard = { status: "active" } as const;
     const draftsFor = async ({ openRuns }: SessionHead): Promise<readonly EntryDraft[]> => {
-      const run = begunOf(openRuns);
+      const run = begunRun(openRuns);
       const repeated = run !== undefined && (await this.#store.getEntry(id, asked[0]?.id ?? "")) !== null;
       if (run === undefined || repeated || run.cancelled === true) return asked;
       return [cancelDraft(run.runId, "Another run takes its place."), ...asked];
@@ -296,11 +308,6 @@ export class ManagedRuns {
     await pollFollowers(this.#store, id);
     return result;
   }
-}
-
-/** The run that has started and has not ended: it is working, waits for an answer, or was answered. */
-function begunOf(openRuns: readonly OpenRun[]): OpenRun | undefined {
-  return openRuns.find(({ state }) => state !== "requested");
 }
 
 function cancelDraft(runId: string, reason: string | undefined): EntryDraft {

@@ -11,11 +11,18 @@ import { resumeSession } from "../../agent/persist/resume-session.ts";
 import { resumeStateOf } from "../../agent/persist/resume-state.ts";
 import type { LogRequest } from "../../agent/persist/persist-option.ts";
 import type { SessionRun } from "../../agent/session-run.ts";
-import { SessionBusyError, SessionCapacityError, SessionError, show } from "../../session/errors.ts";
+import {
+  SessionBusyError,
+  SessionCapacityError,
+  SessionConflictError,
+  SessionError,
+  show,
+} from "../../session/errors.ts";
 import { answeredBy } from "../../tree/answered-by.ts";
 import type { Entry } from "../../session/log/entry.ts";
 import type { SessionHead } from "../../session/log/fold.ts";
 import type { SessionStore } from "../../session/store.ts";
+import { hasBegun } from "../../session/log/run-fold.ts";
 import type { OpenRun } from "../../session/log/open-runs.ts";
 import type { Session } from "../../session/value/session.ts";
 import type { ActorOptions } from "../access.ts";
@@ -75,7 +82,7 @@ export async function recoverRun(
     } catch (error) {
       if (error instanceof SessionBusyError) return null;
       // A started run has its input in the session already, so it needs no room for that.
-      if (error instanceof SessionCapacityError && due.run.state === "requested") await endRun(init, due, error);
+      if (error instanceof SessionCapacityError && !hasBegun(due.run)) await endRun(init, due, error);
       // Another process has continued it in the meantime, or its end was recorded here because it made no progress:
       // something else may be due now.
       if (!(error instanceof SessionError && LATE.has(error.code))) throw error;
@@ -118,8 +125,16 @@ async function start(
   const input = await inputOf(init, due);
   if (input === null) return null;
   const payer = init.budgets?.payerIn(head, await askedBy(init.store, due)) ?? null;
-  const openLog = async (request: LogRequest): Promise<void> =>
-    openTreeLog(await init.open(), { ...request, version: head.version, payer, ...defined({ mayBegin }) });
+  const openLog = async (given: LogRequest): Promise<void> => {
+    const request = { ...given, version: head.version, payer, ...defined({ mayBegin }) };
+    try {
+      await openTreeLog(await init.open(head), { ...request, head });
+    } catch (error) {
+      // Others have appended since the run was found: the session is read again.
+      if (!(error instanceof SessionConflictError)) throw error;
+      await openTreeLog(await init.open(), request);
+    }
+  };
   const placed = place(input);
   if (init.workspace !== null && placed.sandboxBackend === null) placed.to("local", init.workspace);
   const started = agent.run(placed, {
@@ -151,7 +166,7 @@ async function endRun({ store }: ManagedRun, { run, head }: DueRun, error: unkno
 
 /** The input of a due run, or the messages of the session if it has started. */
 async function inputOf({ store, sessionId }: ManagedRun, { run, request, head }: DueRun) {
-  if (run.state === "requested" && request !== null) return inputSession(run.runId, request);
+  if (!hasBegun(run) && request !== null) return inputSession(run.runId, request);
   const { user } = await resumeSession({ store, sessionId });
   const known = resumeStateOf(user.transcript)?.version ?? head.version;
   return known === head.version ? user : null;

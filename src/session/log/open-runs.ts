@@ -189,14 +189,22 @@ function parked({ runId, questions, expiresAt }: EntryOf<"run_parked">): OpenRun
   return { ...open, state: "parked", ...(expiresAt === undefined ? {} : { expiresAt }) };
 }
 
-function stepStartOrEnd(
-  open: readonly OpenRun[],
-  { runId, phase, sandbox, before, seq }: EntryOf<"run">,
-): readonly OpenRun[] {
+/**
+ * Whether a start of a run only records where its tools act, and starts nothing; `before` is the run before it. Without
+ * `before`, whether that is so for a run that has started.
+ */
+export function isPlaceOnly(
+  { phase, sandbox }: Pick<EntryOf<"run">, "phase" | "sandbox">,
+  before: Pick<OpenRun, "state"> | null = { state: "started" },
+): boolean {
+  return phase === "started" && sandbox !== undefined && before?.state === "started";
+}
+
+function stepStartOrEnd(open: readonly OpenRun[], entry: EntryOf<"run">): readonly OpenRun[] {
+  const { runId, phase, before, seq } = entry;
   if (phase !== "started") return without(open, runId);
   const known = open.find((run) => run.runId === runId);
-  // A second `started` only records where the tools act; it starts nothing.
-  if (sandbox !== undefined && known?.state === "started") return open;
+  if (isPlaceOnly(entry, known)) return open;
   const claims = (known?.state === "started" ? (known.claims ?? 1) : (known?.claims ?? 0)) + 1;
   // A cancel is final: the process that claimed the run may not have seen it.
   const cancelled = known?.cancelled === true ? { cancelled: true as const } : {};

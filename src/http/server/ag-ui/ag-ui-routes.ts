@@ -84,7 +84,7 @@ async function askedBy(
   }
   const input = await withBlobSizes(services.store, sessionId, last.content);
   const request = { agent: param("agent"), input, runId: last.id };
-  const runId = await requestRun(services, backlog, { sessionId, request, caller });
+  const { runId } = await requestRun(services, backlog, { sessionId, request, caller });
   if (!isNew) return { runId, said };
   const turns = words.map(
     ({ id, content }) => ({ turnId: id === last.id ? inputIdOf(id) : id, role: "user", content }) as const,

@@ -144,8 +144,8 @@ function mountStreams(app: ServerApp, services: ServerServices, { backlog, feeds
       }
       checkRight(caller, "run");
       const request = await askedBy(services, await visibleOrNewHead(services, body.id, caller), body, message);
-      const runId = await requestRun(services, backlog, { sessionId: body.id, request, caller });
-      return streamChat(services, feeds, call, { head: await visibleHead(services, body.id, caller), runId });
+      const { head, runId } = await requestRun(services, backlog, { sessionId: body.id, request, caller });
+      return streamChat(services, feeds, call, { head, runId });
     },
   });
   route(app, {

@@ -50,11 +50,8 @@ function mountAsking(app: ServerApp, services: ServerServices, backlog: Backlog)
     async handle({ param, body, caller, request: { headers } }) {
       const sessionId = param("id");
       const request = { ...body, ...keyOf(headers, body.runId) };
-      const runId = await requestRun(services, backlog, { sessionId, request, caller });
-      const [view, budget] = await Promise.all([
-        viewOf(services, sessionId, runId, caller),
-        budgetOf(services, caller),
-      ]);
+      const { head, runId } = await requestRun(services, backlog, { sessionId, request, caller });
+      const [view, budget] = await Promise.all([readRun(services, head, runId), budgetOf(services, caller)]);
       return asked(view, budget);
     },
   });
