@@ -129,7 +129,8 @@ export class LoopRun implements SessionRun {
       () => {},
     );
     if (register) void ended.then(() => sessionRegistry.finish(output.id));
-    trackRun({ id: output.id, ended, abandon: () => this.#abandon(ended) });
+    const parkEarly = (): void => this.approvals.parkEarly();
+    trackRun({ id: output.id, ended, abandon: () => this.#abandon(ended), parkEarly });
   }
 
   get id(): string {
