@@ -14,6 +14,7 @@ import {
   type ParkOptions,
   type RunOptions,
 } from "./loop-options.ts";
+import { namedModel } from "./model/named-model.ts";
 import type { RetryOptions } from "./model/retry.ts";
 import { ANSWER_TOOL, outputSchema } from "./output/run-output.ts";
 import { checkAskPolicy } from "./tools/ask-policy.ts";
@@ -53,6 +54,7 @@ export function checkLoopOptions(options: LoopOptions): OfferedTools {
       throw invalidOption("compaction is neither false nor an object of settings.");
     }
     checkKeys(compaction, COMPACTION_KEYS, "compaction");
+    if (compaction.model !== undefined) namedModel(compaction.model, "compaction");
     // Called with an empty context only to validate the settings.
     shouldCompact(0, 0, compaction.settings);
     checkAsk(compaction.ask, "compaction");
@@ -112,7 +114,7 @@ export function checkRunOptions(options: RunOptions): void {
     );
   }
   if (executor === undefined && typeof model?.complete !== "function") {
-    throw invalidOption("There is no model to ask; give one as model, or an executor.");
+    throw invalidOption('There is no model to ask; give one as model, such as "openai/gpt-5-mini", or an executor.');
   }
   if (onEvent !== undefined && typeof onEvent !== "function") throw invalidOption("onEvent is not a function.");
   if (onEvent !== undefined && model?.stream === undefined) {

@@ -181,6 +181,14 @@ export class LoopRun implements SessionRun {
     return this.synchronize().then(fulfilled, rejected);
   }
 
+  catch<B = never>(rejected?: ((reason: unknown) => B | PromiseLike<B>) | null): Promise<Answer<undefined> | B> {
+    return this.synchronize().catch(rejected);
+  }
+
+  finally(ended?: (() => void) | null): Promise<Answer<undefined>> {
+    return this.synchronize().finally(ended);
+  }
+
   listen(listener: EventListener<RunEvent>): () => void {
     return this.log.events.listen(listener);
   }

@@ -68,7 +68,7 @@ async function findRuns(context: CommandContext): ReturnType<typeof readRuns> {
 }
 
 function rowOf(run: OpenRunView): readonly string[] {
-  const since = run.questions[0]?.askedAt ?? run.requestedAt;
+  const since = run.questions[0]?.askedAt ?? run.requestedAt ?? run.startedAt;
   return [
     printable(run.sessionId, 512),
     printable(run.runId, 512),
