@@ -60,9 +60,9 @@ export interface SessionRun<S = undefined, Id extends string | null = string | n
    */
   listen(listener: EventListener<RunEvent>): () => void;
   /** Handles the failure of the run, like `catch` of a promise. */
-  catch<B = never>(rejected?: ((reason: unknown) => B | PromiseLike<B>) | null): Promise<Answer<S, Id> | B>;
+  readonly catch: Promise<Answer<S, Id>>["catch"];
   /** Calls a function when the run has ended or parked, like `finally` of a promise. */
-  finally(ended?: (() => void) | null): Promise<Answer<S, Id>>;
+  readonly finally: Promise<Answer<S, Id>>["finally"];
   /** The finished session; the same as awaiting the run. */
   synchronize(): Promise<Answer<S, Id>>;
   /** Stops the run immediately. Its messages are kept. */

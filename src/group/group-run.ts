@@ -26,9 +26,9 @@ export interface GroupRun extends PromiseLike<SessionState>, AsyncIterable<Group
    */
   listen(listener: EventListener<GroupEvent>): () => void;
   /** Handles the failure of the run, like `catch` of a promise. */
-  catch<B = never>(rejected?: ((reason: unknown) => B | PromiseLike<B>) | null): Promise<SessionState | B>;
+  readonly catch: Promise<SessionState>["catch"];
   /** Calls a function when the run has ended, like `finally` of a promise. */
-  finally(ended?: (() => void) | null): Promise<SessionState>;
+  readonly finally: Promise<SessionState>["finally"];
   /** Stops the run immediately. */
   abort(reason?: unknown): void;
   /** Approves a call of the agent that is running. */
