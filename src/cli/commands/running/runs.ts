@@ -59,7 +59,7 @@ async function findRuns(context: CommandContext): ReturnType<typeof readRuns> {
   await using store = await context.openStore();
   const [reference] = positionals;
   if (reference === undefined) {
-    await using manager = openManager(store);
+    await using manager = await openManager(store);
     return await readRuns(manager, state === undefined ? STATES : [state], { limit });
   }
   const open = await openRunsOf(store, await findSession(store, reference));

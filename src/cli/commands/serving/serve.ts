@@ -117,7 +117,7 @@ export const serve: Command = {
     };
     const drainMs = (ageOption(values, "drain") ?? 10) * 1000;
     await using store = await context.openStore();
-    await using manager = managerOf(store, access);
+    await using manager = await managerOf(store, access);
     const samples = values["samples"] === true;
     if (samples) await makeSampleSessions(manager);
     const groups = samples ? { newsroom: sampleGroup(manager) } : {};
@@ -274,7 +274,7 @@ async function studioDirectory(): Promise<string | null> {
   }
 }
 
-function managerOf(store: SessionStore, { file }: ServerAccess): SessionManager {
+async function managerOf(store: SessionStore, { file }: ServerAccess): Promise<SessionManager> {
   return file === null ? openManager(store) : openServiceManager(store);
 }
 
