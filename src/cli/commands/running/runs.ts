@@ -83,10 +83,16 @@ function rowOf(run: OpenRunView): readonly string[] {
 function waitsFor({ state, agent, group, questions, notBefore, blocked }: OpenRunView): string {
   if (blocked !== null) return `${printable(blocked.code)}: ${printable(blocked.message, BLOCK_CHARACTERS_MAX)}`;
   if (questions.length > 0) return `an answer: ${questions.map(({ name }) => printable(name ?? "a tool")).join(", ")}`;
-  if (state === "requested") return notBefore === undefined ? "its turn" : shortTime(notBefore);
+  if (state === "requested") {
+    if (notBefore !== undefined) return shortTime(notBefore);
+    return group !== null || agent === null ? "its turn" : `its turn in ${programWith(agent)}`;
+  }
   if (state !== "interrupted") return "";
   if (group !== null) return "its group";
-  if (agent === null) return "skein recover --agent";
+  return agent === null ? "skein recover --agent" : programWith(agent);
+}
+
+function programWith(agent: string): string {
   return agent === CHAT_AGENT ? "skein recover" : `a program that has ${printable(agent)}`;
 }
 
