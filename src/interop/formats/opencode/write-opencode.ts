@@ -23,6 +23,8 @@ interface Model extends JsonObject {
 
 /** The model written if no entry of the session names one. */
 const UNKNOWN_MODEL: Model = { providerID: "unknown", modelID: "unknown" };
+const NO_MODEL_NOTE =
+  "The session names no model, which opencode requires: its UI continues with the configured model, and opencode run needs --model PROVIDER/MODEL.";
 
 /** The model that Claude Code records for answers that it wrote itself, such as API errors. */
 const NO_MODEL = "<synthetic>";
@@ -219,7 +221,10 @@ class MessageWriter {
    * latest user message.
    */
   #askedModel(): Model {
-    return this.#models.answered[this.#answered] ?? this.#model ?? this.#models.started ?? UNKNOWN_MODEL;
+    const model = this.#models.answered[this.#answered] ?? this.#model ?? this.#models.started;
+    if (model !== null) return model;
+    this.#report.notes.add(NO_MODEL_NOTE);
+    return UNKNOWN_MODEL;
   }
 
   #answerInfo(time: number, { providerID, modelID }: Model): JsonObject {
