@@ -1,8 +1,10 @@
 import { checkKeys, checkOptionsOf, invalidOption, isObject, type KeysOf } from "../session/check-arguments.ts";
 import { shouldCompact } from "../session/context/compaction.ts";
 import { checkAsk } from "./context/compact.ts";
+import { defined } from "../internal/defined.ts";
 import { SessionError, show } from "../session/errors.ts";
 import { checkName, isName } from "../session/id.ts";
+import { bodyProblem } from "../session/log/entry-check.ts";
 import { checkCount } from "../stores/complete/valid-arguments.ts";
 import type { ShortenedResults } from "./context/result-shortener.ts";
 import {
@@ -17,6 +19,7 @@ import {
 import { namedModel } from "./model/named-model.ts";
 import type { RetryOptions } from "./model/retry.ts";
 import { ANSWER_TOOL, outputSchema } from "./output/run-output.ts";
+import type { TelemetryOptions } from "./telemetry.ts";
 import { checkAskPolicy } from "./tools/ask-policy.ts";
 import { type OfferedTools, offerTools } from "./tools/offer-tools.ts";
 
@@ -129,6 +132,16 @@ export function checkRunOptions(options: RunOptions): void {
   checkDeadline(options.deadline);
   checkRetry(options.retry);
   checkProviderOptions(options.providerOptions);
+  checkParameters(options);
+  if (options.telemetry !== undefined)
+    checkOptionsOf(options.telemetry, { contents: true } satisfies KeysOf<TelemetryOptions>, "telemetry");
+}
+
+/** The same rules as for the record of what a run sends. */
+function checkParameters({ thinkingLevel, temperature, maxOutputTokens, stop, toolChoice }: RunOptions): void {
+  const parameters = defined({ thinkingLevel, temperature, maxOutputTokens, stop, toolChoice });
+  const problem = bodyProblem({ type: "setup", agent: "agent", ...parameters });
+  if (problem !== null) throw invalidOption(`The options of a run are not valid: ${problem}.`);
 }
 
 function checkProviderOptions(providerOptions: unknown): void {
