@@ -41,7 +41,7 @@ export async function runVitest(args, { node = process.execPath, env = {} } = {}
   const temporary = join(folder, "t");
   for (const path of [progress, temporary]) mkdirSync(path);
   for (const path of [folder, temporary]) chmodSync(path, 0o711);
-  const watch = watchProgress(progress);
+  const watch = watchProgress(progress, temporary);
   try {
     const reporters = ["--reporter=default", "--reporter=json", `--outputFile.json=${report}`];
     const code = await runPackage("vitest/vitest.mjs", ["run", ...reporters, ...args], {
@@ -84,8 +84,9 @@ export async function runVitestTwice(args) {
 /**
  * Ends the processes of a run that make no progress.
  * @param {string} folder where each process writes what it does
+ * @param {string} temporary the temporary directory of the tests
  */
-function watchProgress(folder) {
+function watchProgress(folder, temporary) {
   const hangMs = hangSeconds() * 1000;
   const graceMs = Math.min(graceMsMax, hangMs);
   /** @type {Promise<unknown>[]} */
@@ -139,7 +140,9 @@ function watchProgress(folder) {
     stop: async () => {
       clearInterval(timer);
       await Promise.all(ending);
-      const left = await endProcesses(processesWith(progressVariable, folder), graceMs);
+      // The built programs hide most of their variables, and keep TMPDIR.
+      const started = [...processesWith(progressVariable, folder), ...processesWith("TMPDIR", temporary)];
+      const left = await endProcesses([...new Map(started.map((one) => [one.pid, one])).values()], graceMs);
       if (left.length > 0) console.error(`Processes that tests had left behind were ended: ${left.length}.`);
     },
   };

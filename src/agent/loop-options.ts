@@ -38,8 +38,8 @@ export interface Spending {
 /** When and how a run compacts a context that gets too long. */
 export interface LoopCompaction {
   readonly settings?: Partial<CompactionSettings>;
-  /** The model that writes the summaries (default: the run's own). */
-  readonly model?: Model;
+  /** The model that writes the summaries, or its name as `provider/id` (default: the run's own). */
+  readonly model?: Model | string;
   readonly instructions?: string;
   /** How the model is asked for a summary; see `ask` of `CompactOptions`. */
   readonly ask?: "quoted";

@@ -199,3 +199,15 @@ describe("the sandbox of a run", () => {
     expect(backend.live.size).toBe(0);
   });
 });
+
+test("a run has catch and finally, as promises have", async () => {
+  const told: string[] = [];
+  const run = runSessionLoop(asking(), someAgent(), { model: scripted(["Done."]) });
+  const answer = await run.finally(() => told.push("ended")).catch(() => null);
+  expect(answer?.text()).toBe("Done.");
+  expect(await run.catch(() => null)).toBe(answer);
+  const failing = runSessionLoop(asking(), someAgent(), { model: scripted([new Error("No model today.")]) });
+  expect(await failing.catch(({ message }: Error) => message)).toContain("No model today.");
+  await expect(failing.finally(() => told.push("failed"))).rejects.toThrow("No model today.");
+  expect(told).toEqual(["ended", "failed"]);
+});

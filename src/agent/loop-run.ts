@@ -129,7 +129,8 @@ export class LoopRun implements SessionRun {
       () => {},
     );
     if (register) void ended.then(() => sessionRegistry.finish(output.id));
-    trackRun({ id: output.id, ended, abandon: () => this.#abandon(ended) });
+    const parkEarly = (): void => this.approvals.parkEarly();
+    trackRun({ id: output.id, ended, abandon: () => this.#abandon(ended), parkEarly });
   }
 
   get id(): string {
@@ -178,6 +179,14 @@ export class LoopRun implements SessionRun {
     rejected?: ((reason: unknown) => B | PromiseLike<B>) | null,
   ): Promise<A | B> {
     return this.synchronize().then(fulfilled, rejected);
+  }
+
+  catch<B = never>(rejected?: ((reason: unknown) => B | PromiseLike<B>) | null): Promise<Answer<undefined> | B> {
+    return this.synchronize().catch(rejected);
+  }
+
+  finally(ended?: (() => void) | null): Promise<Answer<undefined>> {
+    return this.synchronize().finally(ended);
   }
 
   listen(listener: EventListener<RunEvent>): () => void {

@@ -55,6 +55,9 @@ export class RunApprovals {
   readonly #heard = new Map<string, ApprovalDecision>();
   /** A referenced timer, so that the process does not exit while a question waits. */
   #timer: NodeJS.Timeout | undefined;
+  /** Ends the time for which the present question waits; null if it waits without limit, or none waits. */
+  #endWait: (() => void) | null = null;
+  #parksEarly = false;
   /** Resolves when `onApproval` has answered the present question; it gets one question at a time. */
   #inHand: Promise<void> = Promise.resolve();
   #ended = false;
@@ -121,8 +124,17 @@ export class RunApprovals {
       return await waiting.decided;
     } finally {
       clearTimeout(this.#timer);
+      this.#endWait = null;
       this.#waiting.delete(waiting.approval.question);
     }
+  }
+
+  /** From here on, questions do not wait for the time after which the run parks. */
+  parkEarly(): void {
+    this.#parksEarly = true;
+    if (this.#endWait === null) return;
+    clearTimeout(this.#timer);
+    this.#endWait();
   }
 
   /** Answers a question, by its id or that of its call; resolves once the answer is recorded. */
@@ -228,7 +240,11 @@ export class RunApprovals {
     if (park === false || (park === undefined && asker !== undefined)) this.#waitOn();
     else {
       const afterMs = park?.afterMs ?? (runs.some((run) => run.#options.isFollowed()) ? WAIT_MS_DEFAULT : 0);
-      this.#timer = setTimeout(() => void this.#stopWaiting(waiting, park).catch(waiting.fail), afterMs);
+      this.#endWait = () => {
+        this.#endWait = null;
+        void this.#stopWaiting(waiting, park).catch(waiting.fail);
+      };
+      this.#timer = setTimeout(this.#endWait, this.#parksEarly ? 0 : afterMs);
     }
   }
 

@@ -20,6 +20,7 @@ import { ResultShortener } from "./context/result-shortener.ts";
 import { LOOP_HABITS, LOOP_KEYS, type LoopOptions, type RunOptions } from "./loop-options.ts";
 import { LoopRun } from "./loop-run.ts";
 import type { OfferedTools } from "./tools/offer-tools.ts";
+import { type WithModelName, withNamedModel } from "./model/named-model.ts";
 import { openRunLog } from "./persist/open-run-log.ts";
 import { type ResumeState, resumeStateOf } from "./persist/resume-state.ts";
 import type { RunAgent } from "./persist/persist-option.ts";
@@ -42,7 +43,7 @@ export type SessionInput = Session | SessionRun;
  * @example
  * const user = Session.fromUserMessage("Which files are there?").to("local");
  * const agent = Session.fromAgentPrompt("You keep a small workspace.");
- * const run = runSessionLoop(user, agent, { model: createModel("openai/gpt-5-mini") });
+ * const run = runSessionLoop(user, agent, { model: "openai/gpt-5-mini" });
  * for await (const event of run) console.log(event.type);
  * console.log((await run).text());
  *
@@ -51,9 +52,10 @@ export type SessionInput = Session | SessionRun;
 export function runSessionLoop<const S extends OutputSchema = undefined>(
   user: SessionInput,
   agent: Session,
-  options: LoopOptions & { readonly output?: S },
+  given: WithModelName<LoopOptions> & { readonly output?: S },
 ): SessionRun<S> {
-  checkOptionsOf(options, LOOP_KEYS, "runSessionLoop", LOOP_HABITS);
+  checkOptionsOf(given, LOOP_KEYS, "runSessionLoop", LOOP_HABITS);
+  const options = withNamedModel<LoopOptions>(given, "runSessionLoop");
   const offered = checkLoopOptions(options);
   const source = checkInputs(user, agent);
   const output = Session.derive(source, user instanceof Session ? user.transcript : Transcript.empty, {

@@ -134,6 +134,12 @@ const COMMANDS: readonly (readonly [command: string, option: string])[] = [
   ["(?:zip|unzip|zipcloak)", `-P${AFTER_OPTION}`],
   ["ldap(?:search|add|modify|delete|passwd|whoami)", `-w${AFTER_OPTION}`],
   ["openssl", `-pass(?:in|out)?[ \\t]{1,8}["']?pass:`],
+  ["openssl", `-k${AFTER_OPTION}`],
+  ["twine", `-p${AFTER_OPTION}`],
+  ["(?:sqlcmd|bcp)", `-P${AFTER_OPTION}`],
+  ["(?:smbclient|rpcclient)", `(?:-U|--user)${AFTER_OPTION}[^\\s%"']{1,255}%`],
+  ["lftp", `-u${AFTER_OPTION}[^\\s,"']{1,255},`],
+  ["gh", `--with-token[ \\t]{0,8}<<<[ \\t]{0,8}["']?`],
 ];
 
 const COMMAND_OPTION = COMMANDS.map(([command, option]) => `${command}${UP_TO}${option}`).join("|");

@@ -99,6 +99,14 @@ export class RunningGroup implements GroupRun {
     return this.#done.then(fulfilled, rejected);
   }
 
+  catch<B = never>(rejected?: ((reason: unknown) => B | PromiseLike<B>) | null): Promise<SessionState | B> {
+    return this.#done.catch(rejected);
+  }
+
+  finally(ended?: (() => void) | null): Promise<SessionState> {
+    return this.#done.finally(ended);
+  }
+
   listen(listener: EventListener<GroupEvent>): () => void {
     return this.#events.listen(listener);
   }

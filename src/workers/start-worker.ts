@@ -1,7 +1,7 @@
 import { hostname } from "node:os";
 import { setTimeout as pause } from "node:timers/promises";
 import { prepareModels } from "../agent/agent.ts";
-import { abandonRun } from "../agent/active-runs.ts";
+import { abandonRun, parkRunEarly } from "../agent/active-runs.ts";
 import { LEASE_MS_DEFAULT } from "../agent/persist/lease-hold.ts";
 import { errorRecord } from "../agent/run-error.ts";
 import type { RunEvent } from "../agent/run-event.ts";
@@ -201,6 +201,8 @@ class StartedWorker implements RunWorker {
 
   async #close(drainMs: number): Promise<void> {
     const closed = this.#listening?.close();
+    // Their answers can come through any process, so this one need not wait for them.
+    for (const { run } of this.#held.values()) parkRunEarly(run.id);
     const late = setTimeout(() => {
       for (const { run } of this.#held.values()) void abandonRun(run.id);
     }, drainMs);
@@ -354,6 +356,7 @@ class StartedWorker implements RunWorker {
     const { run, done } = begun;
     const held = { ...about, since: new Date().toISOString(), run };
     this.#held.set(about.runId, held);
+    if (this.#closing !== null) parkRunEarly(run.id);
     const quiet = this.#publisher.publish(about, run);
     // Without another worker, a run may as well end here.
     const handsOver = !(this.#queue instanceof InProcessQueue);

@@ -185,3 +185,15 @@ test("refuses what exceeds a limit, and stores nothing", async () => {
   expect(await store.sweepBlobs()).toMatchObject({ blobs: 1 });
   await store.append("b", [pictured(sampleBytes(3, 10_000))]);
 });
+
+test("what no entry refers to, and a deleted session, count towards the limit of a user", async () => {
+  await using store = openMemoryStore({ userBlobBytesMax: 30_000 });
+  for (const id of ["a", "b"]) await store.create(createHeader({ id, userId: "ada" }));
+  const refused = expect.objectContaining({ code: "BLOBS_QUOTA_EXCEEDED" });
+  await store.putBlob("a", sampleBytes(1, 20_000));
+  await expect(store.putBlob("b", sampleBytes(2, 20_000))).rejects.toEqual(refused);
+  await store.delete("a");
+  await expect(store.putBlob("b", sampleBytes(2, 20_000))).rejects.toEqual(refused);
+  await store.purge({ sessionId: "a" });
+  await store.putBlob("b", sampleBytes(2, 20_000));
+});

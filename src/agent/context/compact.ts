@@ -8,7 +8,8 @@ import { checkIsTree, type SessionTree } from "../../tree/session-tree.ts";
 import { paidModel, withPayer } from "../run-spending.ts";
 import { acceptable, messagesOf } from "../../session/context/context.ts";
 import { ModelError } from "../model/model-error.ts";
-import { checkIsModel, type Model, type ModelRequest } from "../model/model.ts";
+import type { Model, ModelRequest } from "../model/model.ts";
+import { namedModel } from "../model/named-model.ts";
 import { loggedRequest } from "./logged-request.ts";
 import { type Spending, type Summary, spendingOf, summarize, summarizeCached } from "./summarize.ts";
 import { summaryQuestion, tellsAnything } from "./summary-prompt.ts";
@@ -16,7 +17,8 @@ import { countAhead } from "./tokenizer.ts";
 
 /** Options of a compaction. */
 export interface CompactOptions {
-  readonly model: Model;
+  /** The model that writes the summary, or its name as `provider/id`. */
+  readonly model: Model | string;
   readonly settings?: Partial<CompactionSettings>;
   /** What the summary should pay particular attention to. */
   readonly instructions?: string;
@@ -50,7 +52,7 @@ const COMPACT_KEYS: KeysOf<CompactOptions> = {
 export async function compact(tree: SessionTree, options: CompactOptions): Promise<Entry | null> {
   checkIsTree(tree, "compact");
   checkOptionsOf(options, COMPACT_KEYS, "compact");
-  checkIsModel(options.model, "compact");
+  const model = namedModel(options.model, "compact");
   checkAsk(options.ask, "compact");
   const hooks = options.hooks === undefined ? tree.hooks : tree.hooks.with([options.hooks].flat());
   const path = await tree.contextEntries();
@@ -58,11 +60,11 @@ export async function compact(tree: SessionTree, options: CompactOptions): Promi
   const plan = prepareCompaction(path, { ...options.settings, tokenizer, undone: tree.head.undone });
   if (plan === null) return null;
   const given = await hooks.before("beforeCompact", { sessionId: tree.id, plan });
-  const cached = options.ask === "quoted" ? null : await loggedRequest(tree, path, options.model);
+  const cached = options.ask === "quoted" ? null : await loggedRequest(tree, path, model);
   const summary =
     given === null
       ? await withPayer(tree.payer, (spending) =>
-          summarizePlan(plan, { ...options, cached, model: paidModel(options.model, spending) }),
+          summarizePlan(plan, { ...options, cached, model: paidModel(model, spending) }),
         )
       : givenSummary(given.summary);
   options.signal?.throwIfAborted();
@@ -101,7 +103,8 @@ export function givenSummary(text: string): Summary {
 }
 
 /** How to ask for the summary of a plan. */
-export interface SummaryAsking extends Pick<CompactOptions, "model" | "instructions" | "signal"> {
+export interface SummaryAsking extends Pick<CompactOptions, "instructions" | "signal"> {
+  readonly model: Model;
   /** The request that the provider has cached; null to ask with the conversation as quoted text. */
   readonly cached: ModelRequest | null;
 }
@@ -126,7 +129,7 @@ const NOTHING: Spending & { readonly text: null } = { text: null };
 
 async function summarizeQuoted(
   plan: CompactionPlan,
-  { model, instructions, signal }: Pick<CompactOptions, "model" | "instructions" | "signal">,
+  { model, instructions, signal }: Omit<SummaryAsking, "cached">,
 ): Promise<Summary> {
   const wishes = instructions === undefined ? {} : { instructions };
   const parts: Summary[] = [];

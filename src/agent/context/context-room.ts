@@ -8,6 +8,7 @@ import { describeThrown } from "../describe-thrown.ts";
 import type { LoopContext } from "./loop-context.ts";
 import type { LoopOptions } from "../loop-options.ts";
 import type { ModelRequest } from "../model/model.ts";
+import { namedModel } from "../model/named-model.ts";
 import { ModelError } from "../model/model-error.ts";
 import { withRetries } from "../model/retry.ts";
 import { paidModel, type RunSpending } from "../run-spending.ts";
@@ -122,7 +123,7 @@ export class ContextRoom {
   ): Promise<Replacement | null> {
     const { options, context, hooks, log, spending, inside } = this.#parts;
     const { model: own, instructions } = options.compaction === false ? {} : (options.compaction ?? {});
-    const model = own ?? options.model;
+    const model = own === undefined ? options.model : namedModel(own, "compaction");
     const { signal, output } = log;
     const plan = context.plan({ ...settings, tokenizer: settings.tokenizer ?? (await loadTokenizer()) });
     if (plan === null || model === undefined) return null;

@@ -92,6 +92,6 @@ export function checkIsModel(model: unknown, call: string): asserts model is Mod
     isObject(model) && typeof model.complete === "function",
     model,
     call,
-    "a model, such as createModel makes",
+    'a model, such as createModel makes, or the name of one, such as "openai/gpt-5-mini"',
   );
 }

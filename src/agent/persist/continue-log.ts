@@ -47,8 +47,9 @@ export function continueLog(access: LogAccess, request: LogRequest, given: LogPo
     const choice = await setupFor(store, head, request, settings, recorded);
     const isKept = recorded !== null && choice !== null && systemPrompt !== undefined;
     const prompt = isKept ? (choice.sent.instructions ?? null) : systemPrompt;
-    const settingsAndSetup = [...settingDrafts(prompt, settings), ...(choice?.drafts ?? [])];
     const by = asked?.by ?? request.by;
+    const setup = (choice?.drafts ?? []).map((draft) => (hasWordsOfRequest(draft) ? saidBy(draft, by) : draft));
+    const settingsAndSetup = [...settingDrafts(prompt, settings), ...setup];
     const isInput = asked?.messages !== undefined || request.by !== undefined;
     const said = isInput ? drafts.map((draft) => saidBy(draft, by)) : askedBy(drafts, runId, by);
     const preceding = [...ends, ...moves, ...said, ...settingsAndSetup];
@@ -126,6 +127,11 @@ function knownVersion(transcript: Transcript, sessionId: string): number | undef
 /** The rows; the one with the run's input gets the user who requested the run. */
 function askedBy(drafts: readonly EntryDraft[], runId: string, by: string | undefined): readonly EntryDraft[] {
   return drafts.map((draft) => (draft.id === inputIdOf(runId) ? saidBy(draft, by) : draft));
+}
+
+/** Whether a setup has texts that may come from the request of the run and not from its agent. */
+function hasWordsOfRequest(draft: EntryDraft): boolean {
+  return draft.type === "setup" && (draft.output !== undefined || draft.stop !== undefined);
 }
 
 function saidBy(draft: EntryDraft, by: string | undefined): EntryDraft {

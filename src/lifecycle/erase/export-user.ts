@@ -81,8 +81,17 @@ async function* authoredIn(
 ): AsyncGenerator<string> {
   for await (const entry of store.read(header.id, { before: version }))
     if (isTheirs(entry))
-      yield* linesOf([await withData(entry, { store, sessionId: header.id }, Number.POSITIVE_INFINITY)]);
+      yield* linesOf([
+        await withData(withoutAgent(entry), { store, sessionId: header.id }, Number.POSITIVE_INFINITY),
+      ]);
   yield* linesOf(made);
+}
+
+/** A setup of a run that they requested, without the instructions and tools of the agent, which are not theirs. */
+function withoutAgent(entry: Entry): Entry {
+  if (entry.type !== "setup") return entry;
+  const { instructions: _instructions, tools: _tools, ...own } = entry;
+  return own;
 }
 
 const BLOCK_BYTES = 512;

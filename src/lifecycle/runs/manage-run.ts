@@ -2,6 +2,7 @@ import { checkArgument } from "../../session/check-arguments.ts";
 import { defined } from "../../internal/defined.ts";
 import type { Agent } from "../../agent/agent.ts";
 import type { LoopOptions } from "../../agent/loop-options.ts";
+import { type WithModelName, withNamedModel } from "../../agent/model/named-model.ts";
 import { outputSchema } from "../../agent/output/run-output.ts";
 import { openTreeLog } from "../../agent/persist/open-run-log.ts";
 import type { LogRequest } from "../../agent/persist/persist-option.ts";
@@ -36,7 +37,7 @@ const POLL_FIRST_MS = 20;
 const POLL_LAST_MS = 500;
 
 /** Options of a run in a stored session. Options of a loop override the agent's own. */
-export interface ManagedRunOptions extends Omit<Partial<LoopOptions>, "persist">, ActorOptions {
+export interface ManagedRunOptions extends WithModelName<Omit<Partial<LoopOptions>, "persist">>, ActorOptions {
   /**
    * What to do while another run of the session is open: fail with `SESSION_BUSY` (default), wait in the queue, or
    * cancel the running one and wait in the queue.
@@ -84,10 +85,11 @@ export function manageRun(
   options: ManagedRunOptions,
 ): SessionRun<undefined, string> {
   const { ifBusy = "reject", waitMs = WAIT_MS_DEFAULT, place = (session) => session, before, ...rest } = options;
-  const { actor: _actor, workspace, ...loop } = rest;
+  const { actor: _actor, workspace, ...named } = rest;
   checkOptions(agent, ifBusy, waitMs);
   checkArgument(typeof place === "function", place, "run", "a function of the session in place");
   checkArgument(before === undefined || typeof before === "function", before, "run", "a function in before");
+  const loop = withNamedModel<Omit<Partial<LoopOptions>, "persist">>(named, "run");
   const { runId = uuidv7() } = loop;
   const { sessionId } = managed;
   const said = saidInRequest(input);

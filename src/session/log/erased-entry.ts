@@ -58,7 +58,7 @@ function factWithoutWords(entry: Entry): object {
       return rest;
     }
     case "run_request": {
-      const { options: _options, messages: _messages, ...rest } = entry;
+      const { options: _options, messages: _messages, model: _model, ...rest } = entry;
       return { ...rest, input: "" };
     }
     case "cancel":

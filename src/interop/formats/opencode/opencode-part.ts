@@ -2,7 +2,7 @@ import type { JsonObject, JsonValue } from "../../../internal/json.ts";
 import type { Content, ContentPart, ToolCall, ToolMessage } from "../../../session/message.ts";
 import type { Usage } from "../../../session/usage.ts";
 import type { WriteReport } from "../foreign-report.ts";
-import { isFields, isFilled, parseArguments, placeholderOf, textIn } from "../foreign-values.ts";
+import { countIn, isFields, isFilled, parseArguments, placeholderOf, textIn } from "../foreign-values.ts";
 import { inlineAttachment } from "../../../session/blob.ts";
 
 const TELLING_PARTS: ReadonlySet<unknown> = new Set(["file", "reasoning", "subtask", "text", "tool"]);
@@ -113,14 +113,7 @@ export function usageOfOpencode(value: JsonValue | undefined): Usage | undefined
     cache.read,
     cache.write,
     value.total,
-  ].map((count) => (typeof count === "number" && count >= 0 ? count : 0)) as [
-    number,
-    number,
-    number,
-    number,
-    number,
-    number,
-  ];
+  ].map(countIn) as [number, number, number, number, number, number];
   const [inputTokens, outputTokens] = [input + read + write, output + reasoning];
   if (inputTokens + outputTokens + total === 0) return undefined;
   return {
