@@ -95,7 +95,7 @@ function checkOutput({ output, outputRetries }: LoopOptions, { tools }: OfferedT
   if (!tools.has(ANSWER_TOOL)) return;
   throw new SessionError(
     "INVALID_TOOL",
-    `The tool ${ANSWER_TOOL} has the name of the tool that takes the output of a run; rename it.`,
+    `The tool ${ANSWER_TOOL} has the name of the tool through which a model gives the output of a run; rename it.`,
   );
 }
 
@@ -112,7 +112,7 @@ export function checkRunOptions(options: RunOptions): void {
     );
   }
   if (executor === undefined && typeof model?.complete !== "function") {
-    throw invalidOption("There is no model to ask; give one as model, or an executor.");
+    throw invalidOption("The run has no model; pass one as model, or an executor.");
   }
   if (onEvent !== undefined && typeof onEvent !== "function") throw invalidOption("onEvent is not a function.");
   if (onEvent !== undefined && model?.stream === undefined) {

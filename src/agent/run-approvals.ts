@@ -16,7 +16,7 @@ const WAIT_MS_DEFAULT = 30_000;
 /** The longest delay of a timer. */
 const TIMER_MS_MAX = 2 ** 31 - 1;
 /** Recorded for a question that could be shown to no one and could not wait. */
-const NOBODY: ApprovalDecision = { approved: false, reason: "This call needs approval, and there is nobody to ask." };
+const NOBODY: ApprovalDecision = { approved: false, reason: "This call needs approval, but no one can be asked." };
 /** Recorded for a question of a run inside a tool that ended before it was answered. */
 const GONE: ApprovalDecision = { approved: false, reason: "The run that asked has ended." };
 
@@ -41,8 +41,8 @@ interface Relayed {
 }
 
 /**
- * The questions of a run. A run inside a tool also asks in the enclosing run, and so on outwards, because whoever can
- * answer follows the outermost one.
+ * The questions of a run. A run inside a tool also asks in the enclosing run, and so on outwards, because clients that can answer follow
+ * the outermost run.
  */
 export class RunApprovals {
   readonly #log: RunLog;
@@ -96,7 +96,7 @@ export class RunApprovals {
     if (before?.decision != null) {
       if (before.expired !== true) return this.#settled(waiting, before.decision);
       return this.#decide(waiting, before.decision).catch((error) => {
-        // An answer arrived after all.
+        // An answer arrived in the meantime.
         if (!waiting.deciding) throw error;
       });
     }
@@ -190,7 +190,7 @@ export class RunApprovals {
   }
 
   /**
-   * A question of a run inside a tool is also recorded in this run's log, so that whoever can answer finds it there.
+   * A question of a run inside a tool is also recorded in this run's log, so that clients that can answer find it there.
    */
   async #relay(relayed: Relayed): Promise<void> {
     if (this.#ended) return;

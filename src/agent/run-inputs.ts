@@ -85,10 +85,7 @@ export class RunInputs {
   };
 
   #ended(): SessionError {
-    return new SessionError(
-      "RUN_ENDED",
-      `Run ${this.#log.runId} has ended; start another one with what you want to say.`,
-    );
+    return new SessionError("RUN_ENDED", `Run ${this.#log.runId} has ended; start another run with your message.`);
   }
 }
 

@@ -195,7 +195,7 @@ export class RunningGroup implements GroupRun {
   /** @throws {SessionError} `CONFLICT` for a run that was requested and has already ended. */
   async #checkNew(tree: SessionTree): Promise<void> {
     if ((await tree.getEntry(requestIdOf(this.id))) === null) return;
-    throw new SessionError("CONFLICT", `Run ${show(this.id)} of session ${tree.id} is over; use another runId.`);
+    throw new SessionError("CONFLICT", `Run ${show(this.id)} of session ${tree.id} has ended; use another runId.`);
   }
 
   async #work(tree: SessionTree, log: GroupLog, claim: Claim): Promise<GroupOutcome> {

@@ -53,7 +53,7 @@ export function checkUserMessages(sessionId: string, messages: readonly RequestM
   const index = messages.findIndex(({ role }) => role !== "user");
   if (index === -1) return;
   throw invalidOption(
-    `Message ${index + 1} of the input has the role ${show(messages[index]?.role)}, and session ${sessionId} goes on with what users say; leave it out, or begin a new session.`,
+    `Message ${index + 1} of the input has the role ${show(messages[index]?.role)}, but session ${sessionId} already has messages and accepts only user messages; leave it out, or begin a new session.`,
   );
 }
 

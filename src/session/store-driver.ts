@@ -31,7 +31,7 @@ export interface ReadRange {
   readonly deleted?: boolean;
 }
 
-/** Which deleted sessions a driver removes permanently. */
+/** Selects the deleted sessions that a driver removes permanently. */
 export interface DriverPurge extends PurgeQuery {
   readonly before: string;
 }
@@ -47,7 +47,7 @@ export interface DriverPurge extends PurgeQuery {
  */
 export interface StoreDriver {
   readonly capabilities: StoreCapabilities;
-  /** Set if an append is complete when the call returns, so that watchers can be notified synchronously. */
+  /** True if an append is complete when the call returns. Watchers are then notified synchronously. */
   readonly appendsAtOnce?: true;
   /** `SESSION_EXISTS` if the id is in use, even by a deleted session. Drafts are stored verbatim. */
   create(
@@ -81,8 +81,7 @@ export interface StoreDriver {
   ping(): Promise<void>;
   close(): Promise<void>;
   /**
-   * Searches for sessions in which every one of the parsed terms is found. Without it, every session of the query is
-   * read.
+   * Searches for sessions that contain all parsed terms. Without this method, every session of the query is read.
    */
   search?(terms: readonly SearchTerm[], query: SessionQuery): Promise<SearchHit[]>;
   /**
@@ -91,7 +90,7 @@ export interface StoreDriver {
    * store poll.
    */
   subscribe?(sessionId: string, wake: () => void): Promise<Subscription>;
-  /** Keeps the data of images and files. Without it, and without a blob store of the caller's, the data stays in entries. */
+  /** Stores the data of images and files. Without it, and without the option `blobs`, the data stays in entries. */
   readonly blobs?: BlobStore;
   /** Without it, the store cannot erase. */
   readonly eraser?: StoreEraser;

@@ -411,7 +411,7 @@ test("only sweep expires sessions that were idle for too long", async () => {
   expect(await runHere(["merge", "old", "new", "--store", store])).toEqual({
     code: 1,
     stdout: "",
-    stderr: "Session old has expired; fork it to go on from here.\n",
+    stderr: "Session old has expired; fork it to continue.\n",
   });
   expect((await runHere(["sweep", "--idle", "0s", "--store", store])).code).toBe(2);
 });

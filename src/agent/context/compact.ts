@@ -18,16 +18,16 @@ import { countAhead } from "./tokenizer.ts";
 export interface CompactOptions {
   readonly model: Model;
   readonly settings?: Partial<CompactionSettings>;
-  /** What the summary should pay particular attention to. */
+  /** Topics to which the summary should pay particular attention. */
   readonly instructions?: string;
   readonly signal?: AbortSignal;
   /**
-   * How the model is asked. By default, with the request that the next turn would send and one more message, if the provider has
-   * that cached: the model gave the last answer less than five minutes ago and used a cache, and the log has all that the request
-   * contains. In other cases, and with `"quoted"`, with the conversation as quoted text.
+   * How the model is asked. How to ask for the summary. Default: if the provider has the next turn's request in its cache, that request
+   * with one more message. This needs a last answer of this model that used a cache, less than five minutes ago, and a log that records the
+   * whole request. Otherwise, and with `"quoted"`: the conversation as quoted text.
    */
   readonly ask?: "quoted";
-  /** Handlers that run after the tree's own. */
+  /** Handlers that run after those of the tree. */
   readonly hooks?: SessionHooks | readonly SessionHooks[];
 }
 
@@ -76,8 +76,7 @@ export async function compact(tree: SessionTree, options: CompactOptions): Promi
       ...spendingOf(summary),
     },
     async () => {
-      // Turns appended in the meantime are kept unchanged. But if the leaf moved to another branch, the summary would
-      // not fit.
+      // Turns appended in the meantime are kept unchanged. If the leaf moved to another branch, the summary no longer applies.
       if (await tree.isActive(plan.firstKeptEntryId)) return;
       throw new SessionError(
         "CONFLICT",
@@ -113,7 +112,7 @@ export async function summarizePlan(plan: CompactionPlan, asking: SummaryAsking)
   const kept = acceptable(plan.keep.flatMap(messagesOf)).length;
   const first = await summarizeCached(model, cached, summaryQuestion(kept, instructions), signal).catch(
     (error: unknown) => {
-      // The provider counts differently than we do; the quoted form is shorter.
+      // The provider's token count differs from ours; the quoted form is shorter.
       if (error instanceof ModelError && error.kind === "context_overflow") return NOTHING;
       throw error;
     },
@@ -148,7 +147,7 @@ async function summarizeQuoted(
   );
 }
 
-/** A summary that has also cost what another request did. */
+/** Adds the cost of another request to a summary. */
 function withSpending(summary: Summary, other: Spending): Summary {
   return {
     text: summary.text,

@@ -61,7 +61,7 @@ describe("the request for a summary", () => {
     expect(question).not.toContain("half");
   });
 
-  test("cuts arguments and results at 2,000 characters, and says how much is missing", () => {
+  test("cuts arguments and results at 2,000 characters, and notes how much is missing", () => {
     const exact = questionOf({ kind: "turn", entries: entriesOf(calls("x"), result("x", "y".repeat(2000))) });
     expect(exact).toContain("y".repeat(2000));
     expect(exact).not.toContain("more characters");

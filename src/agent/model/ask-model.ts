@@ -11,7 +11,7 @@ import type { Model, ModelDelta, ModelReply, ModelRequest } from "./model.ts";
 import { readReply } from "./read-reply.ts";
 import { withRetries } from "./retry.ts";
 
-/** What `askModel` needs from its run. */
+/** The parts of a run that `askModel` uses. */
 export interface AskModelParts {
   readonly options: RunOptions;
   readonly log: RunLog;

@@ -67,17 +67,17 @@ export function continueLog(access: LogAccess, request: LogRequest, given: LogPo
   });
 }
 
-/** What a start of the run says about its requests. */
+/** The fields of a start about the run's requests. */
 type RecordedStart = Pick<RunState, "setup" | "model">;
 
-/** The last start of a run that goes on; null if the log has none. */
+/** The last start of a run that continues; null if the log has none. */
 async function recordedStart(store: SessionStore, head: SessionHead, state: RunState): Promise<RecordedStart | null> {
   if (state.startedAt !== null) return state;
   const start = await readStart(store, head, state.runId);
   return start === null ? null : { setup: start.setup ?? null, model: start.model ?? null };
 }
 
-/** What the requests of the run contain beside their messages; null if it records no setup. */
+/** The setup of the run's requests; null if it records no setup. */
 async function setupFor(
   store: SessionStore,
   { header }: SessionHead,
@@ -94,7 +94,9 @@ async function setupFor(
   return chooseSetup(present, recorded, last);
 }
 
-/** A run adds an answer to its input. Without room for both it is refused, so that its input does not stay behind. */
+/**
+ * A run adds an answer to its input. A session without room for both refuses the run, so that it does not store input without an answer.
+ */
 function checkRoom({ room }: LogAccess, turns: number): void {
   if (room !== null && room.left < turns + 1) throw new SessionCapacityError("turns in a session", room.limit);
 }

@@ -45,7 +45,7 @@ export interface LogAccess {
   readonly lease: LeaseHold | null;
   /** How many more turns the session accepts; null for any number. */
   readonly room: SessionRoom | null;
-  /** Who pays for the run; absent or null if nobody does, or the payer of the run around it. */
+  /** The payer of the run; absent or null if it has none, or if the enclosing run has the payer. */
   readonly payer?: Payer | null;
   append(drafts: readonly EntryDraft[], options: AppendOptions): Promise<LogAppended>;
   head(): Promise<SessionHead>;

@@ -6,7 +6,7 @@ import type { SessionStore } from "../../session/store.ts";
 const SUBSCRIBE_AFTER_MS = 250;
 const POLL_MS = 1_000;
 
-/** What others may append for a run in progress. */
+/** The entries that other writers may append for a run in progress. */
 export type RunMessage = EntryOf<"cancel" | "queued" | "approval">;
 
 /**

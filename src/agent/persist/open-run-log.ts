@@ -186,7 +186,7 @@ function storeAccess(
   });
 }
 
-/** Where a store has the first rows of a session. */
+/** The position in a store of the first rows of a session. */
 interface Source {
   readonly head: SessionHead;
   readonly entryId: string;

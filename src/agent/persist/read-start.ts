@@ -13,7 +13,7 @@ export async function readStart(
 ): Promise<EntryOf<"run"> | null> {
   for await (const entry of store.read(header.id, { after: inheritedCount(header) - 1, reverse: true })) {
     if (entry.type !== "run" || entry.runId !== runId || !isOwn(header, entry, entry.seq)) continue;
-    // A second `started` only records where the tools act; it starts nothing.
+    // Skip a second `started`, which only records where the tools act.
     if (entry.phase === "started" && entry.sandbox === undefined) return entry;
   }
   return null;

@@ -191,7 +191,7 @@ async function beginWhenFree(
 /** @throws {SessionError} `CONFLICT` for a recorded request whose run has ended. */
 function checkRepeated({ header, openRuns }: SessionHead, runId: string): void {
   if (openRuns.some((open) => open.runId === runId)) return;
-  throw new SessionError("CONFLICT", `Run ${show(runId)} of session ${header.id} is over; use another runId.`);
+  throw new SessionError("CONFLICT", `Run ${show(runId)} of session ${header.id} has ended; use another runId.`);
 }
 
 /** @throws {SessionError} unless the run still waits to start. */

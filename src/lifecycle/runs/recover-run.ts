@@ -173,7 +173,7 @@ function agentFor({ run, request, agent: name, head }: DueRun, agents: AgentsByN
     "AGENT_NOT_FOUND",
     name === null
       ? `${which} names no agent, so that none is taken for it by itself; hand over the one that is to answer.`
-      : `${which} is for agent ${show(name)}, which is not here; go on with it in a program that has it.`,
+      : `${which} is for agent ${show(name)}, which this program does not have; continue it in a program that has it.`,
   );
 }
 

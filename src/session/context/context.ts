@@ -20,8 +20,8 @@ export interface ModelContext {
 }
 
 /**
- * The part of a path that a model sees: the compaction in force, the entries that it kept, and all later entries. Edited entries
- * are as models see them: replaced, or missing.
+ * The part of a path that a model sees: the compaction in force, the entries that it kept, and all later entries. Edits are applied: an
+ * edited entry is replaced or left out.
  */
 export interface ContextPath {
   readonly compaction: EntryOf<"compaction"> | null;
@@ -148,7 +148,7 @@ function isMessages(values: unknown): boolean {
   return Array.isArray(values) && values.every(isObject);
 }
 
-/** A call, with its result once that is found. */
+/** A call, with its result if one was found. */
 interface PendingCall {
   readonly call: ToolCall;
   result: ToolMessage | null;

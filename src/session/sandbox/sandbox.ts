@@ -56,7 +56,7 @@ export interface SandboxSpec {
    * never (`off`). `bubblewrap` and `none` are older words for the last two.
    */
   readonly isolation?: "auto" | "required" | "off" | "none" | "bubblewrap";
-  /** Whether isolated commands can use the network (default false). Commands without isolation always can. */
+  /** Whether isolated commands can use the network (default false). Commands without isolation can always use it. */
   readonly network?: boolean;
   readonly limits?: SandboxLimits;
   readonly image?: string;
@@ -105,7 +105,7 @@ export interface FileChange {
 /** The differences between two snapshots, sorted by path. */
 export interface FileChanges {
   readonly changes: readonly FileChange[];
-  /** Whether there are more changes than these. */
+  /** Whether changes beyond the limit were left out. */
   readonly truncated: boolean;
 }
 
