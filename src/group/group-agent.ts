@@ -9,7 +9,7 @@ import type { Usage } from "../session/usage.ts";
 import type { Visibility } from "./group-drafts.ts";
 import type { GroupMember } from "./turns/turn-manager.ts";
 
-/** What an agent gets besides the messages. */
+/** The context that an agent gets besides the messages. */
 export interface GroupAgentContext {
   readonly sessionId: string;
   /** The role with which it joined the group. */

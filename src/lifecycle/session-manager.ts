@@ -167,7 +167,7 @@ export class SessionManager implements AsyncDisposable {
     return this.#tree(id, options);
   }
 
-  /** Adds a turn. The same `turnId` with the same content is the same turn, so that a retry is safe. */
+  /** Adds a turn. Idempotent: repeating the `turnId` with the same content returns the stored turn. */
   async addTurn(id: string, turn: TurnInput, options: ActorOptions = {}): Promise<void> {
     const drafts = checkDistinctCalls([turnDraft(turn)]);
     const { version } = await this.#sessions.prepare(id, options);

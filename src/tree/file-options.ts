@@ -19,7 +19,7 @@ export interface StoreTreeOptions extends TreeOptions {
   readonly by?: string;
   /** Called after each append with the new entries. The append waits for it. It must not throw. */
   readonly onAppend?: (result: AppendResult) => void | Promise<void>;
-  /** Who pays for requests to models about the session (default: nobody). */
+  /** The payer of requests to models about the session (default: none). */
   readonly payerIn?: (head: SessionHead) => Payer | null;
 }
 

@@ -104,7 +104,7 @@ export class SessionTree implements AsyncDisposable {
     return tree;
   }
 
-  /** Who pays for requests to models about the session; null if nobody does. For the functions of this package that ask models. */
+  /** The payer of requests to models about the session; null if there is none. For the functions of this package that ask models. */
   get payer(): Payer | null {
     return this.#payer;
   }
@@ -527,7 +527,7 @@ export async function checkFirstKept(tree: SessionTree, firstKeptEntryId: string
   );
 }
 
-/** A started run that has, or may get, rows at an entry or below it; null if there is none. */
+/** A started run that has or may add rows at an entry or below it; null if there is none. */
 async function runOnBranch({ store, id, head }: SessionTree, entry: Entry): Promise<string | null> {
   const begun = new Set(head.openRuns.filter(hasBegun).map(({ runId }) => runId));
   if (begun.size === 0) return null;

@@ -23,7 +23,7 @@ const RELAY_LEASE_MS = 6000;
 const CONNECT_TIMEOUT_MS = 5000;
 /** How long a ping may remain unanswered before its connection is dropped: a network can fail silently. */
 const SILENCE_MS_MAX = 5000;
-/** The same for a statement, which may have to wait for locks. */
+/** The time limit for a statement, which may have to wait for locks. */
 const QUERY_MS_MAX = 10_000;
 /** The time limit for a blocking command; a server answers those within ten seconds. */
 const BLOCKED_MS_MAX = 15_000;

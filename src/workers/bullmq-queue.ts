@@ -20,8 +20,8 @@ const BATCH_MS = 50;
 /** The approximate size of a batch in characters; the relay accepts twice as many. */
 const BATCH_CHARACTERS_MAX = 200_000;
 /**
- * Logged by BullMQ for a listener that was frozen, or whose notification is gone: another listener has it by now, and
- * the lease decides who runs.
+ * BullMQ logs this for a listener that was frozen, or whose notification was removed: another listener has the notification by then, and
+ * the lease decides which of them runs.
  */
 const NOTIFICATION_LOST =
   /^could not renew lock for job|^(?:Missing (?:key|lock)|Lock mismatch) for job|is not in the active state/;

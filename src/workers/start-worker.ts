@@ -70,7 +70,7 @@ export async function startWorker(init: WorkerInit): Promise<RunWorker> {
   return startWorkerOn(init, null);
 }
 
-/** The same, with a shared counter of stored bytes; null if the worker counts them itself. */
+/** As `startWorker`, with a shared counter of stored bytes; null if the worker counts them itself. */
 export async function startWorkerOn(init: WorkerInit, storage: UserStorage | null): Promise<RunWorker> {
   checkWorker(init);
   const { manager, agents, groups = {}, models = [], storedBytesPerUser = null } = init;
@@ -298,7 +298,7 @@ class StartedWorker implements RunWorker {
     return this.#queue.notify(sessionId, { runner, at });
   }
 
-  /** Records why a run could not be started, once for each reason, so that whoever requested it can see it. */
+  /** Records why a run could not be started, once for each reason, for the user who requested it. */
   async #block({ head, run }: Pick<DueRun, "head" | "run">, error: unknown): Promise<void> {
     const { code, message } = blockOf(error, this.#name);
     if (PASSING.has(code) || run.blocked === code) return;

@@ -10,7 +10,7 @@ const BEAT_MS = 5000;
 const ASK_MS_MIN = 1000;
 /** How long workers may take to announce themselves. */
 export const REPLY_MS = 1000;
-/** A worker without an announcement for this long counts as gone. */
+/** A worker without an announcement for this time counts as stopped. */
 const SILENCE_MS_MAX = 12_000;
 /** The most workers that are tracked. */
 const WORKERS_MAX = 10_000;

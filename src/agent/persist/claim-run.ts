@@ -1,6 +1,6 @@
 import { hostname } from "node:os";
 import { describeOpen, isCallOrResult } from "../../session/log/append-guard.ts";
-import type { Entry, EntryDraft, EntryOf } from "../../session/log/entry.ts";
+import type { EntryDraft, EntryOf } from "../../session/log/entry.ts";
 import { SessionBusyError, SessionError, show } from "../../session/errors.ts";
 import { isOwn, type SessionHead } from "../../session/log/fold.ts";
 import { type OpenRun, requestIdOf } from "../../session/log/open-runs.ts";

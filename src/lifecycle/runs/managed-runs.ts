@@ -87,7 +87,7 @@ export interface DenialWord extends ApprovalWord {
   readonly reason?: string | null;
 }
 
-/** What a `ManagedRuns` needs. */
+/** The parts of a manager that `ManagedRuns` uses. */
 export interface ManagedRunsInit {
   readonly store: SessionStore;
   readonly sessions: ManagedSessions;

@@ -54,7 +54,7 @@ export interface RecoveredRun {
 }
 
 /**
- * Recovers the due run of a session: continues one whose process is gone or whose questions are answered, under the
+ * Recovers the due run of a session: continues one whose process has died or whose questions are answered, under the
  * same id, or starts a requested one. Null if none is due, or if another process holds it.
  */
 export async function recoverRun(
@@ -186,7 +186,7 @@ function lookUp(agents: AgentsByName, name: string | null, run: OpenRun): Agent 
 }
 
 /**
- * @throws {SessionError} `MODEL_NOT_FOUND` if a default model that nobody chose would continue a session that another
+ * @throws {SessionError} `MODEL_NOT_FOUND` if a default model that was not chosen explicitly would continue a session that another
  * model has answered.
  */
 export async function checkUnnamed(store: SessionStore, head: SessionHead): Promise<void> {

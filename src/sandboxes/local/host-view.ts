@@ -25,7 +25,7 @@ export interface HostView {
   readonly covered: readonly string[];
   /** Home directories; they are replaced by empty ones. */
   readonly homes: readonly string[];
-  /** What the programs of `PATH` need from other directories. */
+  /** The files in other directories that the programs of `PATH` need. */
   readonly programs: Programs;
   /** Entries of `/proc` that are protected from commands. */
   readonly kernel: KernelFiles;

@@ -15,8 +15,8 @@ export interface SpooledBytes extends BlobSource, AsyncDisposable {
 }
 
 /**
- * Reads a stream to its end, so that its bytes can be stored under their hash. What does not fit into memory goes to a temporary
- * file without a name, which is gone when the process ends, however it ends.
+ * Reads a stream to its end, so that its bytes can be stored under their hash. Bytes beyond the memory limit go to an unlinked temporary
+ * file, which the system deletes when the process ends or crashes.
  *
  * @throws {Error} what `tooLarge` returns, once there are more than `bytesMax` bytes.
  */

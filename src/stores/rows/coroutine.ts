@@ -2,8 +2,8 @@
 export type MaybePromise<T> = T | Promise<T>;
 
 /**
- * A generator that calls a `RowPort` and yields every promise that it has to wait for. The same code so runs on a
- * synchronous port (`runSync`) and on an asynchronous one (`runAsync`).
+ * A generator that calls a `RowPort` and yields every promise that it has to wait for. In this way, the same code runs on a synchronous
+ * port (`runSync`) and on an asynchronous one (`runAsync`).
  */
 export type Coroutine<T> = Generator<Promise<unknown>, T, unknown>;
 

@@ -26,12 +26,12 @@ export interface SqlListing extends SessionListing {
 
 /** A count of rows that should not exist, such as entries without a session. */
 export interface LeftoverCount {
-  /** What is counted, as in `rows of entries`. */
+  /** The unit of the count, as in `rows of entries`. */
   readonly what: string;
   readonly sql: string;
 }
 
-/** What an SQL store passes to its `SqlDriver`. */
+/** The options of an `SqlDriver`. */
 export interface SqlParts<Session extends SqlSession>
   extends Omit<RowParts<Segment, Session>, "port" | "removal" | "checkpoints"> {
   readonly port: SqlPort<Session>;

@@ -111,7 +111,7 @@ export function BringBack({
 /** How long a text must stay unchanged before its numbers are asked for. */
 const TYPING_MS = 400;
 
-/** What an edit saves in each later request, and what a cache loses once. */
+/** Shows the tokens that an edit saves in each later request, and the cached tokens that are lost once. */
 export function Numbers({
   sessionId,
   entryId,

@@ -20,7 +20,7 @@ import { recordedProblem } from "../problem.ts";
  */
 const HOLD_MS = 1000;
 
-/** What a `RunFeed` needs. */
+/** The options of a `RunFeed`. */
 export interface FeedInit {
   readonly sessionId: string;
   readonly store: SessionStore;

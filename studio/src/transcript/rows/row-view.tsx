@@ -76,7 +76,7 @@ function sameLabel(a: RowViewProps, b: RowViewProps): boolean {
   return one === other && a.labels.get(one) === b.labels.get(other);
 }
 
-/** Who sent a message: the user, unless another one is recorded. */
+/** The sender of a message: the recorded one, else the user. */
 function sayerOf(by: string | undefined, me: string | undefined): string {
   return by === undefined || by === me ? "You" : by;
 }
