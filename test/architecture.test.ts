@@ -19,7 +19,7 @@ test("folders import only what the table allows them", () => {
   expect(rules.checkFolders(shipped, architecture)).toEqual([]);
 });
 
-test("no folders import each other, and the table would not let them", () => {
+test("no two folders import each other, and the table does not allow it", () => {
   expect(rules.checkFolderCycles(shipped)).toEqual([]);
   expect(rules.findCycles(architecture.mayImport)).toEqual([]);
 });

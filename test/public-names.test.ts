@@ -9,7 +9,7 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const read = (path: string) => readFileSync(join(root, path), "utf8");
 const names = publicNames();
 
-/** What the adapter of a framework re-exports, so that its users import from one place. */
+/** The names that the adapter of a framework re-exports, so that its users import from one place. */
 const handedOn: Readonly<Record<string, readonly string[]>> = {
   RequestSession: ["skein/hono", "skein/express", "skein/fastify", "skein/nest"],
   SessionMiddlewareOptions: ["skein/hono", "skein/express", "skein/fastify"],

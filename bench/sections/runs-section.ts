@@ -185,7 +185,7 @@ function keptRun(store: SessionStore, rounds: number, idempotent: boolean): Cont
   };
 }
 
-/** What the budgets of a user add to a round of a run that is kept. */
+/** The cost that budgets of a user add to a round of a stored run. */
 async function budgetRow(bench: Bench): Promise<Row> {
   const rounds = bench.sizes.appends;
   await using store = await openStoreOf("sqlite", await bench.fixtures.folder("budgets"));

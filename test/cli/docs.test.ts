@@ -69,7 +69,7 @@ test("lists all pages without words, and says so when nothing was found", async 
   expect(mistyped.stderr).toContain("telemetry");
 });
 
-test("--open writes the page as a file of its own and opens it", async () => {
+test("--open writes the page to a separate file and opens it", async () => {
   const directory = await makeDirectory();
   const opened = join(directory, "opened");
   for (const name of ["xdg-open", "open"]) {

@@ -16,7 +16,7 @@ interface Asking {
   readonly answer: (approved: boolean) => EntryDraft;
 }
 
-/** A process whose run waits for a word, and the store as this process has it. */
+/** A process whose run waits for an answer, and the same store opened in this process. */
 async function asking(afterMs = "never"): Promise<Asking> {
   const path = join(await makeDirectory(), "skein.db");
   const program = start("run-hear.mjs", [path, "start", afterMs]);

@@ -192,7 +192,7 @@ test("a failure is sent as an error with its code, and the thread can continue",
   expect(shown(agent.messages)).toEqual(["user: Hi.", "user: Again.", "assistant: Better."]);
 });
 
-test("of a client's messages only new messages of users are added, whatever else it sends", async () => {
+test("of a client's messages, only new user messages are added", async () => {
   const model = scripted(["One.", "Two.", "Three."]);
   const helper = createAgent({ prompt: "Talk.", model, tools: [pay], builtInTools: false });
   const server = await openRunServer({ agents: { helper } });

@@ -31,7 +31,7 @@ async function addTurns(base: string, turns: readonly string[]): Promise<void> {
   for (const turnId of turns) await api.call("POST", `${base}/turns`, { turnId, role: "user", content: turnId });
 }
 
-test("a path is read from its end, page by page, whichever leaf it leads to", async () => {
+test("the path of any leaf is read from its end, page by page", async () => {
   const base = await sessionWith("a", "b", "c", "d", "e");
   const latest = await api.call("GET", `${base}/path?limit=2`);
   expect(ids(latest.body.items)).toEqual(["d", "e"]);

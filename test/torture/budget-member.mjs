@@ -6,7 +6,7 @@ import { setTimeout as wait } from "node:timers/promises";
 import { createAgent, defineTool, SessionManager } from "skein";
 import { openAt } from "../faults/programs/open-at.mjs";
 
-/** What each answer spends. */
+/** The usage of each answer. */
 const usage = { inputTokens: 100, outputTokens: 900, totalTokens: 1000 };
 const leaseMs = 1000;
 /** How runs end here, besides being finished: a busy machine may renew a lease too late. */

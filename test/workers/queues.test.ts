@@ -329,7 +329,7 @@ async function notifyMany(queue: RunQueue, runners: readonly string[]): Promise<
   await expect.poll(() => new Set(heard.sessions).size).toBe(600);
 }
 
-test("on Redis, events of BullMQ that nobody reads are not kept", async (context) => {
+test("on Redis, unread events of BullMQ are not kept", async (context) => {
   if (redisSkip !== null) skipBecause(context, redisSkip);
   const queue = bullmqQueue({ url: await redisUrl() });
   onTestFinished(() => queue.close());
@@ -351,7 +351,7 @@ async function ownDatabase(): Promise<string> {
   return url.href;
 }
 
-test("on PostgreSQL, events of BullMQ that nobody reads are not kept, and a queue has a connection for each runner and five more", async () => {
+test("on PostgreSQL, unread events of BullMQ are not kept, and a queue has a connection for each runner and five more", async () => {
   const url = await ownDatabase();
   const client = new Client(url);
   await client.connect();

@@ -130,7 +130,7 @@ export class ManagedRuns {
         return { runId, sessionId: id, head };
       } catch (error) {
         if (!isCode(error, "ENTRY_EXISTS")) throw error;
-        const text = `Run ${show(runId)} of session ${id} was asked for with something else; use another runId.`;
+        const text = `Run ${show(runId)} of session ${id} was requested with other content; use another runId.`;
         throw new SessionError("CONFLICT", text, { cause: error });
       }
     });

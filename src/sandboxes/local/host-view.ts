@@ -21,7 +21,7 @@ export interface HostView {
   readonly links: readonly Link[];
   /** Paths mounted read-only. */
   readonly shown: readonly string[];
-  /** Private paths in there, which are covered. */
+  /** Private paths below them, which are hidden. */
   readonly covered: readonly string[];
   /** Home directories; they are replaced by empty ones. */
   readonly homes: readonly string[];

@@ -88,7 +88,7 @@ export function wordsOf({ messages, resume }: RunInput, turns: readonly ShownTur
 function wordOf({ id: given, content }: JsonObject, at: string): Words {
   if (typeof given !== "string" || given === "" || given.length > 400)
     refuse(`${at}.id`, "A message has an id of 1 to 400 characters.");
-  if (content === "" || (Array.isArray(content) && content.length === 0)) refuse(at, "The message says nothing.");
+  if (content === "" || (Array.isArray(content) && content.length === 0)) refuse(at, "The message is empty.");
   if (typeof content === "string") return { id: given, content };
   if (!Array.isArray(content)) return refuse(`${at}.content`, "A message is a text or a list of parts.");
   return { id: given, content: content.map((part, index) => partOf(part as JsonObject, `${at}.content.${index}`)) };

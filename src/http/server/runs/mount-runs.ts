@@ -255,7 +255,7 @@ function keyOf(headers: Headers, runId: string | undefined): { readonly runId?: 
   const key = headers.get("idempotency-key");
   if (key === null) return {};
   if (key !== "" && key.length <= 512 && (runId ?? key) === key) return { runId: key };
-  throw new HttpError("INVALID_REQUEST", "Idempotency-Key is another than runId, empty or too long; give one of them.");
+  throw new HttpError("INVALID_REQUEST", "Idempotency-Key is empty, too long or different from runId; give one of them.");
 }
 
 function positionOf(lastEventId: string): number {
