@@ -345,7 +345,7 @@ test("an invalid message and an inaccessible chat are refused with one sentence"
   expect(await ask({ id, messages: [] })).toBe("There is no message.");
   expect(await ask({ id, messages: [{ id: "m", role: "user", content: "Hi." }] })).toContain("ai 6");
   expect(await ask({ id, messages: [{ id: "m", role: "assistant", parts: [] }] })).toContain("runs tools itself");
-  expect(await ask(says())).toBe("The message says nothing.");
+  expect(await ask(says())).toBe("The message is empty.");
   expect(await ask(says({ type: "data-x", data: 1 }))).toBe("A person's message has text and files.");
   expect(await ask(says({ type: "file", mediaType: "image/png", url: "https://x/y" }))).toContain("data URL");
   const foreign = await server.manager.create({ id: "aChatOfSomeone01", userId: "bob" });
