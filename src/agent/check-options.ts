@@ -214,7 +214,7 @@ function checkBudget(budget: LoopOptions["budget"]): void {
 
 /** A budget in cost could never be reached if no answer has a cost. */
 function checkIsPriced({ budget, model, executor }: LoopOptions): void {
-  if (budget?.cost === undefined || executor !== undefined || model?.tellsCost !== false) return;
+  if (budget?.cost === undefined || executor !== undefined || model?.reportsCost !== false) return;
   const name = show(`${model.provider}/${model.id}`);
   throw new SessionError(
     "PRICE_UNKNOWN",

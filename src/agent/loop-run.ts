@@ -238,7 +238,7 @@ export class LoopRun implements SessionRun {
     await this.log.begin(beginning, (user) => {
       if (user !== this.#source) Session.place(this.log.output, user);
     });
-    this.log.listen((message) => this.#hear(message));
+    this.log.listen((message) => this.#receive(message));
     this.#admission.admit();
     this.#deadline.check();
   }
@@ -262,9 +262,9 @@ export class LoopRun implements SessionRun {
   /** Runs code that the run waits for; the code gets an error if it waits for the run in turn. See `runInside`. */
   readonly inside = <T>(work: () => T, code?: object): T => runInside(this, work, code);
 
-  #hear(message: RunMessage): void {
-    if (message.type === "queued") this.inputs.hear(message);
-    else if (message.type === "approval") this.approvals.hear(message);
+  #receive(message: RunMessage): void {
+    if (message.type === "queued") this.inputs.receive(message);
+    else if (message.type === "approval") this.approvals.receive(message);
     else this.abort(message.reason ?? "It was cancelled.");
   }
 

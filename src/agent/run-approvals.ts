@@ -16,9 +16,9 @@ const WAIT_MS_DEFAULT = 30_000;
 /** The longest delay of a timer. */
 const TIMER_MS_MAX = 2 ** 31 - 1;
 /** Recorded for a question that could be shown to no one and could not wait. */
-const NOBODY: ApprovalDecision = { approved: false, reason: "This call needs approval, but no one can be asked." };
+const NO_APPROVER: ApprovalDecision = { approved: false, reason: "This call needs approval, but no one can be asked." };
 /** Recorded for a question of a run inside a tool that ended before it was answered. */
-const GONE: ApprovalDecision = { approved: false, reason: "The run that asked has ended." };
+const RUN_ENDED: ApprovalDecision = { approved: false, reason: "The run that asked has ended." };
 
 interface Waiting {
   readonly approval: Approval;
@@ -105,7 +105,7 @@ export class RunApprovals {
       const question = { type: "approval", id, runId, callId, ...about } as const;
       await this.#log.note([{ ...question, asked: shown as unknown as JsonObject }]);
     } else events.add({ type: "approval-required", round: state.round, approval }, "repeated");
-    this.#tellAround(approval);
+    this.#relayAnswer(approval);
   }
 
   /**
@@ -147,7 +147,7 @@ export class RunApprovals {
   }
 
   /** Takes an answer that someone else recorded. */
-  hear(answer: EntryOf<"approval">): void {
+  receive(answer: EntryOf<"approval">): void {
     const { question, decision } = answer;
     if (question === undefined || decision === undefined) return;
     const relayed = this.#relayed.get(question);
@@ -163,7 +163,8 @@ export class RunApprovals {
   end(): void {
     this.#ended = true;
     clearTimeout(this.#timer);
-    for (const question of [...this.#waiting.keys(), ...this.#relayed.keys()]) this.#settledAround(question, GONE);
+    for (const question of [...this.#waiting.keys(), ...this.#relayed.keys()])
+      this.#settledByEnclosing(question, RUN_ENDED);
     this.#waiting.clear();
     this.#relayed.clear();
   }
@@ -180,7 +181,7 @@ export class RunApprovals {
     return new SessionError("INVALID_OPTION", `${problem} in run ${this.#log.runId}; see pendingApprovals.`);
   }
 
-  #tellAround(approval: Approval): void {
+  #relayAnswer(approval: Approval): void {
     const { question } = approval;
     if (this.#around === null) return;
     const innerRunId = approval.innerRunId ?? this.#log.runId;
@@ -198,10 +199,10 @@ export class RunApprovals {
     const { runId } = this.#log;
     this.#relayed.set(id, relayed);
     await this.#log.note([{ type: "approval", id, runId, callId, asked: shown as unknown as JsonObject }]);
-    if (this.#relayed.has(id)) this.#tellAround(relayed.approval);
+    if (this.#relayed.has(id)) this.#relayAnswer(relayed.approval);
   }
 
-  #settledAround(question: string, decision: ApprovalDecision): void {
+  #settledByEnclosing(question: string, decision: ApprovalDecision): void {
     const around = this.#around;
     if (around === null) return;
     const approval = around.#relayed.get(question)?.approval;
@@ -211,7 +212,7 @@ export class RunApprovals {
     // The answer may be recorded already: it may have come from there.
     around.#note(approval, decision).catch(() => {});
     around.#log.events.add({ type: "approval-settled", round: around.#log.state.round, callId, question });
-    around.#settledAround(question, decision);
+    around.#settledByEnclosing(question, decision);
   }
 
   #note({ callId, question }: Approval, decision: ApprovalDecision): Promise<void> {
@@ -274,7 +275,7 @@ export class RunApprovals {
     const mayPark = isOutermost && this.#relayed.size === 0 && parks && (await canBeFound(output));
     if (waiting.deciding || this.#ended) return;
     if (mayPark) await this.#park(waiting, park?.expireMs);
-    else if (park === undefined) await this.#decide(waiting, NOBODY);
+    else if (park === undefined) await this.#decide(waiting, NO_APPROVER);
     else this.#waitOn();
   }
 
@@ -321,7 +322,7 @@ export class RunApprovals {
 
   #settled(waiting: Waiting, decision: ApprovalDecision): void {
     waiting.deciding = true;
-    this.#settledAround(waiting.approval.question, decision);
+    this.#settledByEnclosing(waiting.approval.question, decision);
     waiting.decide(decision);
   }
 }

@@ -174,7 +174,7 @@ export class RunSpending {
   }
 
   #checkPriced(model: Model | undefined): void {
-    if (!this.#init.payer.countsCost || model?.tellsCost !== false) return;
+    if (!this.#init.payer.countsCost || model?.reportsCost !== false) return;
     throw new SessionError(
       "PRICE_UNKNOWN",
       `The user has a budget in cost, but ${model.provider}/${model.id} has no price; register one with registerPrices or SKEIN_PRICES, or limit totalTokens.`,

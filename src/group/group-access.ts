@@ -1,6 +1,6 @@
 import { isCutShort } from "../session/log/run-fold.ts";
 import type { LogAccess, LogAppended } from "../agent/persist/log-access.ts";
-import { isSaidTo, type LogFollower, type RunMessage } from "../agent/persist/log-follower.ts";
+import { isAddressedTo, type LogFollower, type RunMessage } from "../agent/persist/log-follower.ts";
 import { UNLIMITED } from "../agent/persist/run-log.ts";
 import { uuidv7 } from "../internal/uuid.ts";
 import type { SessionRoom } from "../tree/tree-backing.ts";
@@ -126,7 +126,7 @@ export class GroupAccess implements LogAccess {
   /** Of the entries addressed to the group's run, answers to questions go to the agent that is running. */
   messages(onMessage: (message: RunMessage) => void): LogFollower {
     return this.#log.follow((entry) => {
-      if (isSaidTo(this.#log.run.runId, entry, this.#log.header) && entry.type === "approval") onMessage(entry);
+      if (isAddressedTo(this.#log.run.runId, entry, this.#log.header) && entry.type === "approval") onMessage(entry);
     });
   }
 

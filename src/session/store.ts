@@ -5,7 +5,7 @@ import type { Entry, EntryDraft, SessionStatus } from "./log/entry.ts";
 import type { PathSummary, SessionHead } from "./log/fold.ts";
 import type { SessionHeader } from "./log/header.ts";
 import type { LedgerTable } from "./ledger.ts";
-import type { RunsWord } from "./log/open-runs.ts";
+import type { RunsCondition } from "./log/open-runs.ts";
 import type { Settings } from "./log/settings.ts";
 import type { Usage } from "./usage.ts";
 
@@ -94,7 +94,7 @@ export interface SessionQuery {
    * that waits for an answer, parked or not (`asking`), or whose process is gone (`interrupted`). The cost depends on
    * the number of results only.
    */
-  readonly runs?: RunsWord;
+  readonly runs?: RunsCondition;
   /**
    * Sessions with a run that no process holds and that could continue before this time, or whose question expires by
    * then.

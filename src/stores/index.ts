@@ -27,7 +27,7 @@ export { EMPTY_PATH, emptyHead, inheritedCount, stepHead, stepPath } from "../se
 export { forkedHeader } from "../session/log/forked-header.ts";
 export { type ForkPoint, FORMAT_VERSION, type Inherited } from "../session/log/header.ts";
 export type { LedgerHour, LedgerPage, LedgerTable, SpentAmounts } from "../session/ledger.ts";
-export type { RunsWord } from "../session/log/open-runs.ts";
+export type { RunsCondition } from "../session/log/open-runs.ts";
 export { readSettings, type SettingsChange, settingsFrom, type SettingsNode } from "../session/log/settings.ts";
 export { isOpen } from "../session/query.ts";
 export { parseSearch, type SearchTerm } from "../session/search.ts";

@@ -69,7 +69,7 @@ export interface JobRelay {
   publish(topic: string, data: unknown): Promise<unknown>;
   subscribe(
     topic: string,
-    hear: (message: { readonly data: unknown }) => void,
+    handle: (message: { readonly data: unknown }) => void,
   ): Promise<{ unsubscribe(): Promise<void> }>;
   close(): Promise<void>;
 }
@@ -136,7 +136,7 @@ async function onRedis(bullmq: BullMq, url: string, report: Report): Promise<Bul
     copy.on("error", () => {}).on("end", () => copies.delete(copy));
     return copy;
   }) as typeof client.duplicate;
-  const connection = heard(bullmq.createNodeRedisClient(client));
+  const connection = ignoringErrors(bullmq.createNodeRedisClient(client));
   return backendOn(
     bullmq,
     { connection, prefix: PREFIX },
@@ -159,16 +159,16 @@ async function onRedis(bullmq: BullMq, url: string, report: Report): Promise<Bul
  * Ensures that the errors of an adapter of BullMQ and of its copies have a listener. A closed part of BullMQ removes
  * its own; the adapter would then throw the error into the client, which would stop reconnecting.
  */
-function heard<Adapter extends HeardAdapter>(adapter: Adapter): Adapter {
+function ignoringErrors<Adapter extends ErrorSource>(adapter: Adapter): Adapter {
   adapter.on("error", () => {});
   const duplicate = adapter.duplicate.bind(adapter);
-  adapter.duplicate = (...args) => heard(duplicate(...args));
+  adapter.duplicate = (...args) => ignoringErrors(duplicate(...args));
   return adapter;
 }
 
-interface HeardAdapter {
+interface ErrorSource {
   on(event: "error", listener: () => void): unknown;
-  duplicate(...args: readonly unknown[]): HeardAdapter;
+  duplicate(...args: readonly unknown[]): ErrorSource;
 }
 
 interface PingedClient {

@@ -179,17 +179,17 @@ class BullMqQueue implements RunQueue {
     this.#timer ??= setTimeout(() => this.#send(), BATCH_MS).unref();
   }
 
-  async subscribe(topic: string, hear: (data: Uint8Array) => void): Promise<Listening> {
+  async subscribe(topic: string, handle: (data: Uint8Array) => void): Promise<Listening> {
     const relay = await this.#openRelay();
     const subscription = await relay.subscribe(topic, ({ data }) => {
-      for (const text of data as readonly string[]) hear(Buffer.from(text, "base64"));
+      for (const text of data as readonly string[]) handle(Buffer.from(text, "base64"));
     });
     return { close: () => subscription.unsubscribe() };
   }
 
-  onError(tell: (error: SessionError) => void): () => void {
-    this.#tells.add(tell);
-    return () => void this.#tells.delete(tell);
+  onError(report: (error: SessionError) => void): () => void {
+    this.#tells.add(report);
+    return () => void this.#tells.delete(report);
   }
 
   async close(): Promise<void> {
@@ -293,7 +293,7 @@ class BullMqQueue implements RunQueue {
     const { host } = new URL(this.#url);
     const text = `The queue at ${host} has failed, and is tried again: ${cause.message || cause.name}`;
     const error = new SessionError("STORE_FAILED", text, { cause });
-    for (const tell of this.#tells) tell(error);
+    for (const report of this.#tells) report(error);
   };
 }
 

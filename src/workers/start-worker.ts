@@ -26,7 +26,7 @@ import { UserStorage } from "./user-storage.ts";
 import { UserSlots } from "./user-slots.ts";
 import { WorkerMetrics } from "./worker-metrics.ts";
 import { agentsByName, checkWorker, modelsById, type WorkerInit } from "./worker-options.ts";
-import { REPLY_MS, sayPresent, WorkerRoster } from "./worker-roster.ts";
+import { REPLY_MS, announceWorker, WorkerRoster } from "./worker-roster.ts";
 import type { WorkerRun, WorkerView } from "./worker-view.ts";
 
 const CONCURRENCY_DEFAULT = 32;
@@ -151,7 +151,7 @@ class StartedWorker implements RunWorker {
     const quiet = this.#queue.onError(this.#report);
     await this.#publisher.start();
     await this.#roster.start();
-    const leave = await sayPresent(this.#queue, () => this.view);
+    const leave = await announceWorker(this.#queue, () => this.view);
     this.#ends.push(
       leave,
       () => this.#publisher.close(),

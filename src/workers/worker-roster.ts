@@ -16,7 +16,7 @@ const SILENCE_MS_MAX = 12_000;
 const WORKERS_MAX = 10_000;
 
 /** Announces a worker on a timer and on request. Returns a function that stops it. */
-export async function sayPresent(queue: RunQueue, view: () => WorkerView): Promise<() => Promise<void>> {
+export async function announceWorker(queue: RunQueue, view: () => WorkerView): Promise<() => Promise<void>> {
   const say = (): void => publishJson(queue, TOPIC, view());
   const asked = await subscribeJson(queue, ASK_TOPIC, fieldsOf, say);
   const timer = setInterval(say, BEAT_MS).unref();

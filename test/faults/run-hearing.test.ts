@@ -7,7 +7,7 @@ import { openSqliteStore } from "../../src/stores/sqlite/index.ts";
 import { makeDirectory } from "./jsonl-support.ts";
 import { type Running, start } from "./program-support.ts";
 
-interface Asking {
+interface WaitingProcess {
   readonly path: string;
   readonly store: SessionStore;
   readonly program: Running;
@@ -17,7 +17,7 @@ interface Asking {
 }
 
 /** A process whose run waits for an answer, and the same store opened in this process. */
-async function asking(afterMs = "never"): Promise<Asking> {
+async function asking(afterMs = "never"): Promise<WaitingProcess> {
   const path = join(await makeDirectory(), "skein.db");
   const program = start("run-hear.mjs", [path, "start", afterMs]);
   while (program.lines().length === 0) await program.more();

@@ -228,7 +228,7 @@ async function sessionWithin(call: Contract["call"]): Promise<string> {
   return `/api/sessions/${(await call("POST", "/api/sessions", {})).body.header.id}`;
 }
 
-test("an entry is left out of the context, shortened and brought back, with both numbers before", async () => {
+test("an entry is left out of the context, shortened and restored, with a preview of both numbers", async () => {
   const base = await sessionWith("a");
   await api.call("POST", `${base}/turns`, { turnId: "b", role: "user", content: LONG });
   const { body: preview } = await api.call("POST", `${base}/edits/preview`, { entryId: "b" });

@@ -197,7 +197,7 @@ test("refuses budgets that cannot work, a store without a ledger, and a model wi
   expect(() => new SessionManager({ store: without, budgets })).toThrow(
     expect.objectContaining({ code: "NOT_SUPPORTED" }),
   );
-  const model = spender(100, { tellsCost: false });
+  const model = spender(100, { reportsCost: false });
   await expect(managerWith(budgets, { store }).run(agentOn(model), "Hello.", { userId: "ada" })).rejects.toMatchObject({
     code: "PRICE_UNKNOWN",
   });

@@ -227,7 +227,7 @@ export class CacheWorld {
     this.#manager = new SessionManager({ store: this.#store, config: UNLIMITED_SESSIONS });
   }
 
-  /** A run waits for an approval, and another version of the program goes on with it. */
+  /** A run waits for an approval, and another version of the program recovers it. */
   async #takeOver(): Promise<void> {
     this.#pass(1000);
     this.#rounds = [1, null, 1];

@@ -1,4 +1,4 @@
-// Starts runs of a user in new sessions, or goes on with those that killed processes have left, until none is open. Prints a
+// Starts runs of a user in new sessions, or recovers those that killed processes have left, until none is open. Prints a
 // line for each answer of the model.
 //
 // node budget-member.mjs <address> <user> <limit in tokens> <number of runs to start>

@@ -197,7 +197,7 @@ describe.for(Object.entries(backends))("a queue %s", ([name, makes]) => {
     }
   });
 
-  check("tells whoever listens that it closes, and waits for what was begun", async () => {
+  check("notifies its listeners that it closes, and waits for running handlers", async () => {
     const queue = await open();
     const [runner, heard] = [newRunner(), new Heard()];
     let told = false;

@@ -11,7 +11,7 @@ import { ModelError } from "../model/model-error.ts";
 import { checkIsModel, type Model, type ModelRequest } from "../model/model.ts";
 import { loggedRequest } from "./logged-request.ts";
 import { type Spending, type Summary, spendingOf, summarize, summarizeCached } from "./summarize.ts";
-import { summaryQuestion, tellsAnything } from "./summary-prompt.ts";
+import { summaryQuestion, isSummarizable } from "./summary-prompt.ts";
 import { countAhead } from "./tokenizer.ts";
 
 /** Options of a compaction. */
@@ -127,19 +127,19 @@ async function summarizeQuoted(
   plan: CompactionPlan,
   { model, instructions, signal }: Pick<CompactOptions, "model" | "instructions" | "signal">,
 ): Promise<Summary> {
-  const wishes = instructions === undefined ? {} : { instructions };
+  const given = instructions === undefined ? {} : { instructions };
   const parts: Summary[] = [];
-  if (tellsAnything(plan.summarize)) {
+  if (isSummarizable(plan.summarize)) {
     parts.push(
       await summarize(
         model,
-        { kind: "history", entries: plan.summarize, previousSummary: plan.previousSummary, ...wishes },
+        { kind: "history", entries: plan.summarize, previousSummary: plan.previousSummary, ...given },
         signal,
       ),
     );
   } else if (plan.previousSummary !== null) parts.push({ text: plan.previousSummary });
-  if (tellsAnything(plan.turnPrefix)) {
-    const prefix = await summarize(model, { kind: "turn", entries: plan.turnPrefix, ...wishes }, signal);
+  if (isSummarizable(plan.turnPrefix)) {
+    const prefix = await summarize(model, { kind: "turn", entries: plan.turnPrefix, ...given }, signal);
     parts.push({ ...prefix, text: `## The turn under way\n${prefix.text}` });
   }
   return parts.reduce((whole, part) =>

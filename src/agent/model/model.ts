@@ -67,7 +67,7 @@ export interface Model {
   /** The most tokens of a request and its answer together. */
   readonly contextWindow?: number;
   /** Whether its answers have a cost. With `false`, a run with a budget in `cost` is refused. */
-  readonly tellsCost?: boolean;
+  readonly reportsCost?: boolean;
   /** Returns the cost of a usage in US dollars, if the model has a price; budgets of users reserve this amount before a request. */
   costOf?(usage: Usage): number | undefined;
   /**

@@ -84,7 +84,7 @@ export class RunOutput {
 
   /** Whether the model was told of an invalid value as often as allowed. */
   isExhausted(transcript: Transcript): boolean {
-    return timesTold(transcript) >= this.#retries;
+    return invalidValues(transcript) >= this.#retries;
   }
 
   /** The message that tells the model why its text is not a valid value. */
@@ -127,7 +127,7 @@ export function lastAnswerIn(transcript: Transcript): string {
 }
 
 /** How often the model was told that its value is invalid, since the last user message. */
-function timesTold(transcript: Transcript): number {
+function invalidValues(transcript: Transcript): number {
   let times = 0;
   for (let index = transcript.length - 1; index >= 0; index--) {
     const message = transcript.at(index)?.message as Message;

@@ -49,7 +49,7 @@ export function continueLog(access: LogAccess, request: LogRequest, given: LogPo
     const settingsAndSetup = [...settingDrafts(prompt, settings), ...(choice?.drafts ?? [])];
     const by = asked?.by ?? request.by;
     const isInput = asked?.messages !== undefined || request.by !== undefined;
-    const said = isInput ? drafts.map((draft) => saidBy(draft, by)) : askedBy(drafts, runId, by);
+    const said = isInput ? drafts.map((draft) => withAuthor(draft, by)) : askedBy(drafts, runId, by);
     const preceding = [...ends, ...moves, ...said, ...settingsAndSetup];
     const start = { ...started, ...defined({ setup: choice?.stored.id }) };
     if (said.length > 0) checkRoom(access, said.length);
@@ -126,9 +126,9 @@ function knownVersion(transcript: Transcript, sessionId: string): number | undef
 
 /** The rows; the one with the run's input gets the user who requested the run. */
 function askedBy(drafts: readonly EntryDraft[], runId: string, by: string | undefined): readonly EntryDraft[] {
-  return drafts.map((draft) => (draft.id === inputIdOf(runId) ? saidBy(draft, by) : draft));
+  return drafts.map((draft) => (draft.id === inputIdOf(runId) ? withAuthor(draft, by) : draft));
 }
 
-function saidBy(draft: EntryDraft, by: string | undefined): EntryDraft {
+function withAuthor(draft: EntryDraft, by: string | undefined): EntryDraft {
   return by === undefined ? draft : { ...draft, by };
 }

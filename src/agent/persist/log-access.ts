@@ -194,7 +194,7 @@ export class FileAccess implements LogAccess {
 }
 
 /** The log of a run that is not stored: entries get an id and a position, and are not written anywhere. */
-export class UnkeptAccess implements LogAccess {
+export class UnstoredAccess implements LogAccess {
   readonly sessionId = null;
   readonly store = null;
   readonly shared = false;

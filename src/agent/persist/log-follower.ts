@@ -51,7 +51,7 @@ export class LogFollower {
 }
 
 /** Whether an entry is addressed to a run. */
-export function isSaidTo(runId: string, entry: Entry, header: Parameters<typeof isOwn>[0]): entry is RunMessage {
+export function isAddressedTo(runId: string, entry: Entry, header: Parameters<typeof isOwn>[0]): entry is RunMessage {
   const said = entry.type === "cancel" || entry.type === "queued" || entry.type === "approval";
   return said && entry.runId === runId && isOwn(header, entry, entry.seq);
 }

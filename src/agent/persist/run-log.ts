@@ -18,7 +18,7 @@ import { promptCacheKey } from "../model/cache-key.ts";
 import type { EventLog } from "../event-log.ts";
 import type { LeaseHold } from "./lease-hold.ts";
 import type { LogAccess } from "./log-access.ts";
-import { isSaidTo, type LogFollower, type RunMessage } from "./log-follower.ts";
+import { isAddressedTo, type LogFollower, type RunMessage } from "./log-follower.ts";
 import type { SentSetup } from "./run-setup.ts";
 
 /** The guard for appends that ignore the turn limit. */
@@ -211,7 +211,7 @@ export class RunLog {
     let stored: Awaited<ReturnType<LogAccess["append"]>> | null = null;
     if (append !== undefined) {
       stored = await access.append(drafts, { ...append, run: this.runId });
-      if (beginning.mayBegin !== undefined && !(await beginning.mayBegin())) throw await this.#giveBack(access);
+      if (beginning.mayBegin !== undefined && !(await beginning.mayBegin())) throw await this.#releaseUnstarted(access);
     }
     this.#access = access;
     ready(user);
@@ -231,7 +231,7 @@ export class RunLog {
    * Records that the run waits for no answer, so that it is due again and this claim does not count as one without
    * progress.
    */
-  async #giveBack(access: LogAccess): Promise<SessionBusyError> {
+  async #releaseUnstarted(access: LogAccess): Promise<SessionBusyError> {
     const { runId } = this;
     await access.append([{ type: "run_parked", runId, questions: [] }], { guard: access.guard, run: runId });
     await access.release(null);
@@ -489,7 +489,7 @@ export class RunLog {
     if (entry.type === "run_parked" && entry.runId === this.runId && entry.seq >= this.#begun) this.#parkedSeen = true;
     const { header } = this.#access as LogAccess;
     const isOthers = entry.run !== this.runId;
-    if (isOthers && isSaidTo(this.runId, entry, header) && !this.#isParked) this.#onMessage(entry);
+    if (isOthers && isAddressedTo(this.runId, entry, header) && !this.#isParked) this.#onMessage(entry);
     this.#pending.push(entry);
     this.#drain();
   }

@@ -12,7 +12,7 @@ import { SessionBusyError, SessionError, show } from "../../session/errors.ts";
 import type { SessionHead } from "../../session/log/fold.ts";
 import { inputIdOf } from "../../session/log/open-runs.ts";
 import { messagesAsked, type RequestInput } from "../../session/log/request-messages.ts";
-import { checkUserMessages, type RunInput, saidInRequest, type SaidInRequest } from "../../session/run-input.ts";
+import { checkUserMessages, type RunInput, requestedInput, type RequestedInput } from "../../session/run-input.ts";
 import { operation, Session } from "../../session/value/session.ts";
 import { rowOf, Transcript } from "../../session/value/transcript.ts";
 import type { SessionTree } from "../../tree/session-tree.ts";
@@ -89,7 +89,7 @@ export function manageRun(
   checkArgument(before === undefined || typeof before === "function", before, "run", "a function in before");
   const { runId = uuidv7() } = loop;
   const { sessionId } = managed;
-  const said = saidInRequest(input);
+  const said = requestedInput(input);
   const directory = workspace === undefined ? null : namedPath(workspace);
   const openLog = async (request: LogRequest): Promise<void> => {
     await before?.();
@@ -123,19 +123,19 @@ export function wakingAfter({ runs, sessionId }: Pick<ManagedRun, "runs" | "sess
 async function openAtOnce(
   managed: ManagedRun,
   request: LogRequest,
-  said: SaidInRequest,
+  said: RequestedInput,
   options: ActorOptions,
 ): Promise<void> {
   const { sessionId, sessions, open } = managed;
   const head = await sessions.prepare(sessionId, options);
   if (head.status !== "active") throw statusError(sessionId, head.status);
-  checkGoesOn(head, said);
+  checkNewInput(head, said);
   aimAtWorkspace(managed, request, head);
   return openTreeLog(await open(), { ...request, ...byOf(options) });
 }
 
 /** @throws {SessionError} `INVALID_OPTION` for messages other than users' if the session already has messages. */
-function checkGoesOn({ header, messageCount }: SessionHead, said: SaidInRequest): void {
+function checkNewInput({ header, messageCount }: SessionHead, said: RequestedInput): void {
   if (messageCount > 0 && "messages" in said) checkUserMessages(header.id, said.messages);
 }
 

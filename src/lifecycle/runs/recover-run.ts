@@ -164,7 +164,7 @@ function agentFor({ run, request, agent: name, head }: DueRun, agents: AgentsByN
   if (group !== undefined) {
     throw new SessionError(
       "AGENT_NOT_FOUND",
-      `${which} is for group ${show(group)}; let that go on with GroupSession.stream(sessionId, null, { runId }).`,
+      `${which} is for group ${show(group)}; recover it with GroupSession.stream(sessionId, null, { runId }).`,
     );
   }
   const agent = lookUp(agents, name, run);

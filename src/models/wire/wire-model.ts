@@ -121,7 +121,7 @@ export function wireModel<Client>(init: {
     provider,
     id,
     ...(contextWindow === undefined ? {} : { contextWindow }),
-    get tellsCost() {
+    get reportsCost() {
       return (prices ?? priceOf(provider, id)) !== undefined;
     },
     costOf: (usage) => costOf(usage, prices ?? priceOf(provider, id)),

@@ -45,7 +45,7 @@ export function viewOfHost(
   env: Readonly<Record<string, string>>,
   { writable, hidden }: { readonly writable: readonly string[]; readonly hidden: readonly string[] },
 ): HostView {
-  const system = keep("system", lookAtSystem);
+  const system = keep("system", readSystem);
   const path = env["PATH"] ?? "";
   const home = env["HOME"] ?? "";
   const [homes, programs] = keep(JSON.stringify([path, home, writable, hidden]), () => {
@@ -65,7 +65,7 @@ function keep<T>(key: string, make: () => T): T {
   return value;
 }
 
-function lookAtSystem(): System {
+function readSystem(): System {
   const links: Link[] = [];
   const shown: string[] = [];
   for (const path of [...SYSTEM, PROCESSORS]) {

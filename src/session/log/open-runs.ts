@@ -54,7 +54,7 @@ export function readOpenRuns(stored: readonly (OpenRun | string)[]): readonly Op
 }
 
 /** The values of `SessionQuery.runs`. A run with a question matches two of them. */
-export type RunsWord = "requested" | "running" | "asking" | "interrupted";
+export type RunsCondition = "requested" | "running" | "asking" | "interrupted";
 
 /** The id of the entry that asks for a run. */
 export function requestIdOf(runId: string): string {
@@ -162,7 +162,7 @@ export function runsIndexOf(open: readonly OpenRun[]): RunsIndex {
  */
 export function matchesRuns(
   open: readonly OpenRun[],
-  query: { readonly runs?: RunsWord; readonly dueBefore?: string },
+  query: { readonly runs?: RunsCondition; readonly dueBefore?: string },
   isHeld: () => boolean,
 ): boolean {
   if (query.runs === undefined && query.dueBefore === undefined) return true;

@@ -437,8 +437,8 @@ function effect(state: RunState, { runId, callId, index, parentId }: EntryOf<"ef
 
 function approval(state: RunState, entry: EntryOf<"approval">): RunStep {
   // Before format 3, the agents of a group asked under run ids that were not recorded.
-  const isOurs = entry.runId === state.runId || (state.group !== null && !state.stamped);
-  if (!isOurs) return quiet(state);
+  const isOfRun = entry.runId === state.runId || (state.group !== null && !state.stamped);
+  if (!isOfRun) return quiet(state);
   return entry.decision === undefined ? asks(state, entry) : quiet(answers(state, entry));
 }
 

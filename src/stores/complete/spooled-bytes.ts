@@ -9,7 +9,7 @@ import type { BlobSource } from "../../session/blob.ts";
 const MEMORY_BYTES_MAX = 1024 * 1024;
 const READ_BYTES = 64 * 1024;
 
-/** Bytes that came as a stream, with their hash. Disposing lets go of them. */
+/** Bytes that came as a stream, with their hash. Disposing releases them. */
 export interface SpooledBytes extends BlobSource, AsyncDisposable {
   readonly hash: string;
 }

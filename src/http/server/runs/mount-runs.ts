@@ -30,7 +30,7 @@ export function mountRuns(app: ServerApp, services: ServerServices): void {
   const feeds = openFeeds(app, services);
   mountAsking(app, services, backlog);
   mountListing(app, services);
-  mountSaying(app, services);
+  mountRunInput(app, services);
   mountStreams(app, services, feeds);
   mountChat(app, services, { backlog, feeds });
   mountAgUi(app, services, { backlog, feeds });
@@ -122,7 +122,7 @@ function mountListing(app: ServerApp, services: ServerServices): void {
   });
 }
 
-function mountSaying(app: ServerApp, services: ServerServices): void {
+function mountRunInput(app: ServerApp, services: ServerServices): void {
   const { manager } = services;
   /** Adds a route that sends something to a run and answers with the run's state. */
   const add = <Body>(
@@ -255,7 +255,10 @@ function keyOf(headers: Headers, runId: string | undefined): { readonly runId?: 
   const key = headers.get("idempotency-key");
   if (key === null) return {};
   if (key !== "" && key.length <= 512 && (runId ?? key) === key) return { runId: key };
-  throw new HttpError("INVALID_REQUEST", "Idempotency-Key is empty, too long or different from runId; give one of them.");
+  throw new HttpError(
+    "INVALID_REQUEST",
+    "Idempotency-Key is empty, too long or different from runId; give one of them.",
+  );
 }
 
 function positionOf(lastEventId: string): number {
