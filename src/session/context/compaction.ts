@@ -4,7 +4,6 @@ import { acceptable, contextPath, messagesOf } from "./context.ts";
 import type { Entry, EntryOf } from "../log/entry.ts";
 import { SessionError } from "../errors.ts";
 import { type FileOperations, fileOperations } from "./file-operations.ts";
-import type { AssistantMessage } from "../message.ts";
 import { entryTokens, estimateTextTokens, messageTokens, type TextTokenizer } from "./tokens.ts";
 
 /** When to compact, and how much to keep unchanged. */
