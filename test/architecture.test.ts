@@ -53,7 +53,7 @@ test("file names are kebab-case and describe their contents", () => {
 });
 
 test("modules that test files share have no hooks, which would count for the first file of a process only", () => {
-  const setUp = /^test\/(?:progress|end-file)\.ts$/;
+  const setUp = /^test\/(?:progress|file-end-setup)\.ts$/;
   const shared = everything.filter(({ path }) => !path.endsWith(".test.ts") && !setUp.test(path));
   expect(shared.filter(({ text }) => /^(?:before|after)(?:All|Each)\(/m.test(text)).map(({ path }) => path)).toEqual(
     [],

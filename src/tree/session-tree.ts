@@ -28,7 +28,7 @@ import type { Content, Message } from "../session/message.ts";
 import type { HookRunner } from "../session/context/hooks.ts";
 import type { Session } from "../session/value/session.ts";
 import type { AppendOptions, AppendResult, Guard, SessionStore } from "../session/store.ts";
-import { labelsOn, type TreeNode } from "../session/log/tree.ts";
+import { labelsOn, type TreeNode } from "../session/log/entry-tree.ts";
 import type { Usage } from "../session/usage.ts";
 import type { Damage } from "../stores/jsonl/index.ts";
 import { omit, type OmitOptions, previewEdit, replace, undoEdit } from "./edit-context.ts";

@@ -9,7 +9,7 @@ import {
 } from "./compaction.ts";
 import type { Entry, EntryDraft } from "../log/entry.ts";
 import type { Message } from "../message.ts";
-import { branchTo, indexEntries } from "../log/tree.ts";
+import { branchTo, indexEntries } from "../log/entry-tree.ts";
 
 /** A tokenizer that makes a text of n letters cost n tokens. */
 const tokenizer = (text: string) => text.length;

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { assistant, entryAt, nodesOf, SampleLog, usage, user } from "../../../test/sample-log.ts";
 import { buildContext, compactionMessage, contextPath, messagesOf, type ModelContext } from "./context.ts";
-import { branchTo, indexEntries, undoneIds } from "../log/tree.ts";
+import { branchTo, indexEntries, undoneIds } from "../log/entry-tree.ts";
 import type { EntryBody, EntryDraft } from "../log/entry.ts";
 import { textOf } from "../message.ts";
 

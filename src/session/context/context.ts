@@ -5,7 +5,7 @@ import { notANode, UnknownEntryError } from "../errors.ts";
 import { EMPTY_PATH, type PathSummary, stepPath } from "../log/fold.ts";
 import type { AssistantMessage, Message, ToolCall, ToolMessage } from "../message.ts";
 import { NO_SETTINGS, type Settings, SettingsTable } from "../log/settings.ts";
-import { branchTo, entryList, indexEntries, leafOf, undoneIds } from "../log/tree.ts";
+import { branchTo, entryList, indexEntries, leafOf, undoneIds } from "../log/entry-tree.ts";
 import { applyEdits } from "./edits.ts";
 
 /** The contents of the next request to a model. */

@@ -1,7 +1,16 @@
 import { describe, expect, test } from "vitest";
 import { entryAt, nodesOf, SampleLog, user } from "../../../test/sample-log.ts";
 import type { Entry, EntryBody } from "./entry.ts";
-import { branchTo, buildTree, childrenOf, indexEntries, labelsOf, leafOf, type TreeNode, undoneIds } from "./tree.ts";
+import {
+  branchTo,
+  buildTree,
+  childrenOf,
+  indexEntries,
+  labelsOf,
+  leafOf,
+  type TreeNode,
+  undoneIds,
+} from "./entry-tree.ts";
 
 const said: EntryBody = { type: "message", message: user("x") };
 
