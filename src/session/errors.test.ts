@@ -1,17 +1,6 @@
 import { describe, expect, test } from "vitest";
 import * as errors from "./errors.ts";
 import { SessionError, show } from "./errors.ts";
-import type { BudgetLevel } from "./payer.ts";
-
-const BUDGET_LEVEL: BudgetLevel = {
-  window: "1d",
-  unit: "totalTokens",
-  limit: 10,
-  spent: 12,
-  reserved: 0,
-  warnAt: null,
-  movesOnAt: null,
-};
 
 /** Of each class an example, its code, and the fields it must keep. */
 const EXAMPLES: Record<string, [SessionError, string, object]> = {
@@ -65,7 +54,6 @@ const EXAMPLES: Record<string, [SessionError, string, object]> = {
     "LINEAGE",
     { sessionId: "s-4711", message: "Session s-4711 descends from itself." },
   ],
-  BudgetExceededError: [new errors.BudgetExceededError("u-9", BUDGET_LEVEL), "BUDGET_EXCEEDED", { userId: "u-9" }],
   CheckpointNotFoundError: [new errors.CheckpointNotFoundError("c-6"), "CHECKPOINT_NOT_FOUND", { checkpointId: "c-6" }],
   UnknownEntryError: [
     new errors.UnknownEntryError("s-4711", "e-5"),
