@@ -116,16 +116,16 @@ export interface SessionListing {
    * `after` is the last item of the previous page: its `modifiedAt` and id. Order: `modifiedAt`, then id, both
    * descending.
    */
-  list(query: SessionQuery, limit: number, after: ListPosition | null): Reply<SessionHead[]>;
-  count(query: SessionQuery): Reply<number>;
+  list(query: SessionQuery, limit: number, after: ListPosition | null): MaybePromise<SessionHead[]>;
+  count(query: SessionQuery): MaybePromise<number>;
   /** Open sessions that were last appended to before a time, the longest idle first. */
-  idleSince(before: string, limit: number): Reply<SessionHead[]>;
+  idleSince(before: string, limit: number): MaybePromise<SessionHead[]>;
   /** Unreadable sessions, live or deleted. Without it, none is reported. */
-  damaged?(deleted: boolean): Reply<readonly DamagedSession[]>;
+  damaged?(deleted: boolean): MaybePromise<readonly DamagedSession[]>;
 }
 
-/** A result that is either immediate or a promise. */
-type Reply<T> = T | Promise<T>;
+/** A value, or a promise of it: SQLite is synchronous, a database server is not. */
+export type MaybePromise<T> = T | Promise<T>;
 
 /** Stores checkpoints; those of a deleted session are hidden with it. */
 export interface CheckpointTable {

@@ -36,6 +36,7 @@ export type {
   DriverPurge,
   LeaseTable,
   ListPosition,
+  MaybePromise,
   ReadRange,
   SessionListing,
   StoreDriver,
@@ -82,7 +83,7 @@ export {
 export { type CheckProgress, checkStore, type CheckStoreOptions, type StoreReport } from "./doctor/check-store.ts";
 export { digestOf, type DigestOptions, type LogDigest } from "./doctor/log-digest.ts";
 export type { FindingKind, StoreFinding } from "./doctor/store-finding.ts";
-export { type Coroutine, type MaybePromise, runAsync, runSync } from "./rows/coroutine.ts";
+export { type Coroutine, runAsync, runSync } from "./rows/coroutine.ts";
 export type { EncodedPlan, LocatedHead } from "./rows/row-encoding.ts";
 export { RowDriver, type RowParts, type RowRemoval } from "./rows/row-driver.ts";
 export type {

@@ -1,5 +1,4 @@
-/** A value, or a promise of it: SQLite is synchronous, a database server is not. */
-export type MaybePromise<T> = T | Promise<T>;
+import type { MaybePromise } from "../../session/store-driver.ts";
 
 /**
  * A generator that calls a `RowPort` and yields every promise that it has to wait for. In this way, the same code runs on a synchronous

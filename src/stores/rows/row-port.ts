@@ -1,6 +1,7 @@
 import type { MakeLimits } from "../complete/session-limits.ts";
 import { SessionError } from "../../session/errors.ts";
-import type { Coroutine, MaybePromise } from "./coroutine.ts";
+import type { MaybePromise } from "../../session/store-driver.ts";
+import type { Coroutine } from "./coroutine.ts";
 import type { EncodedPlan, LocatedHead } from "./row-encoding.ts";
 import type { LogRange } from "./segments.ts";
 

@@ -2,11 +2,11 @@ import type { Entry } from "../../session/log/entry.ts";
 import type { SessionHead } from "../../session/log/fold.ts";
 import { PAGE_ITEMS_MAX } from "../../session/limits.ts";
 import type { SearchTerm } from "../../session/search.ts";
-import type { ListPosition, SessionListing } from "../../session/store-driver.ts";
+import type { ListPosition, MaybePromise, SessionListing } from "../../session/store-driver.ts";
 import type { SearchHit, SessionQuery, StoreEraser } from "../../session/store.ts";
 import { searchByScan } from "../complete/search-by-scan.ts";
 import { readRange } from "../complete/valid-arguments.ts";
-import type { MaybePromise } from "../rows/coroutine.ts";
+
 import { RowDriver, type RowParts } from "../rows/row-driver.ts";
 import type { Segment } from "../rows/segments.ts";
 import { BlobRows } from "./blob-rows.ts";
