@@ -88,7 +88,7 @@ export async function compact(tree: SessionTree, options: CompactOptions): Promi
   return entry;
 }
 
-/** @throws {SessionError} `INVALID_OPTION` for another way to ask for a summary than the quoted one. */
+/** @throws {SessionError} `INVALID_OPTION` for a value of `ask` other than `"quoted"`. */
 export function checkAsk(ask: unknown, call: string): void {
   checkArgument(ask === undefined || ask === "quoted", ask, call, '"quoted" or nothing in ask');
 }

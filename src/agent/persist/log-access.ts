@@ -224,7 +224,7 @@ export class UnstoredAccess implements LogAccess {
   }
 
   head(): Promise<never> {
-    return Promise.reject(new SessionError("NO_SESSION", "The run is not kept, so that it has no stored session."));
+    return Promise.reject(new SessionError("NO_SESSION", "The run is not stored, so it has no session in a store."));
   }
 
   async acquire(): Promise<void> {}

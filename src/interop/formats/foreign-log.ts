@@ -23,7 +23,7 @@ export class ForeignLog implements ForeignLogSink {
   readonly createdAt: string;
   readonly #format: FormatName;
   readonly #report: ReadReport;
-  /** Required by `FindRest` and never read: losses of translating back do not matter during an import. */
+  /** Required by `FindRest` but never read: the losses of converting back do not matter during an import. */
   readonly #ignoredReport = new WriteReport();
   /** From a foreign id to the foreign id that it is an alias of. */
   readonly #aliases = new Map<string, string>();

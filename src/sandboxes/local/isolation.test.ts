@@ -120,7 +120,7 @@ async function fill(
 
 const SCRIPT = (text: string): [string, number] => [`#!/bin/sh\n${text}\n`, 0o755];
 
-test("an isolated command finds nothing beside a directory of its PATH but libraries, and no private files in there", async (context) => {
+test("an isolated command sees only libraries beside the directories of its PATH, and no private files in these", async (context) => {
   const home = join(directory, "home");
   await fill(home, {
     ".pulumi/bin/pulumi": SCRIPT('echo pulumi; cat "$(dirname "$0")/../lib/part"'),

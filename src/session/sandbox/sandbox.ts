@@ -52,8 +52,8 @@ export interface SandboxSpec {
   /** Paths outside of the root that commands may also read and write. */
   readonly allowPaths?: readonly string[];
   /**
-   * Isolation of commands from the rest of the machine: if it works here (`auto`), always, or else an error (`required`), or
-   * never (`off`). `bubblewrap` and `none` are older words for the last two.
+   * Isolation of commands from the rest of the machine: `auto` isolates if the machine supports it, `required` isolates or fails, `off`
+   * never isolates. `bubblewrap` and `none` are the former names of the last two.
    */
   readonly isolation?: "auto" | "required" | "off" | "none" | "bubblewrap";
   /** Whether isolated commands can use the network (default false). Commands without isolation can always use it. */

@@ -17,7 +17,7 @@ export interface BlobPlace {
 const CACHE_CHARACTERS_MAX = 64 * 1024 * 1024;
 const CACHED_MAX = 1000;
 
-/** The sessions from which messages with blobs come. The code of this process that has such a message has read it from that session. */
+/** The sessions from which messages with blobs come. Code of this process got such a message only by reading that session. */
 const places = new WeakMap<Message, BlobPlace>();
 const caches = new WeakMap<SessionStore, LruCache<string, string>>();
 const plain = new WeakSet<Message>();
