@@ -10,7 +10,7 @@ import { type FrontEndParts, streamRun } from "../runs/run-feeds.ts";
 import { openRunOf } from "../runs/run-views.ts";
 import { type Backlog, checkAgent, draining, requestRun } from "../runs/request-run.ts";
 import { readSoFar } from "../runs/so-far.ts";
-import { answerQuestions } from "../runs/speak-to-run.ts";
+import { answerQuestions } from "../runs/cancel-and-answer.ts";
 import { named, refuse } from "../schema.ts";
 import type { ServerServices } from "../server-services.ts";
 import { withBlobSizes } from "../routes/blob-routes.ts";

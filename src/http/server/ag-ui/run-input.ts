@@ -3,7 +3,7 @@ import type { JsonObject, JsonValue } from "../../../internal/json.ts";
 import type { Content, ContentPart } from "../../../session/message.ts";
 import { inputIdOf } from "../../../session/log/open-runs.ts";
 import { messageIdOf, type ShownTurn } from "../../shown-turn.ts";
-import type { QuestionAnswer } from "../runs/speak-to-run.ts";
+import type { QuestionAnswer } from "../runs/cancel-and-answer.ts";
 import { fileSource } from "../routes/blob-routes.ts";
 import { id, json, jsonObject, list, named, refuse } from "../schema.ts";
 import { PROTOCOL_VERSION } from "./ag-ui-core.ts";

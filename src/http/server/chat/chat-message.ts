@@ -1,6 +1,6 @@
 import type { Content, ContentPart } from "../../../session/message.ts";
 import type { ChatRequest } from "../../chat-wire.ts";
-import type { QuestionAnswer } from "../runs/speak-to-run.ts";
+import type { QuestionAnswer } from "../runs/cancel-and-answer.ts";
 import { fileSource } from "../routes/blob-routes.ts";
 import { refuse } from "../schema.ts";
 

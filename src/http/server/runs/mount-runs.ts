@@ -19,7 +19,7 @@ import { framesOf } from "./run-feed.ts";
 import { openFeeds, type RunFeeds } from "./run-feeds.ts";
 import * as schemas from "./run-schemas.ts";
 import { listOpenRuns, listSessionRuns, readRun } from "./run-views.ts";
-import { answerQuestion, cancelRun } from "./speak-to-run.ts";
+import { answerQuestion, cancelRun } from "./cancel-and-answer.ts";
 
 const RUN = { 200: { description: "The run.", schema: schemas.runView } } as const;
 const ASKED = { 202: { description: "The run, which continues in the background.", schema: schemas.runView } } as const;

@@ -8,7 +8,7 @@ import { followRun, liveFrame, type RunFeed, type RunWriter, writtenFrames } fro
 import { findRun } from "./run-views.ts";
 import { SessionWatches } from "./session-watches.ts";
 import { RUN_HEADER } from "../../chat-wire.ts";
-import { cancelRun } from "./speak-to-run.ts";
+import { cancelRun } from "./cancel-and-answer.ts";
 
 /** The shared state of all streams of a server's runs. */
 export interface RunFeeds {
