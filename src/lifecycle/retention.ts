@@ -91,7 +91,7 @@ const RETENTION_KEYS: KeysOf<RetentionOptions> = {
  * @throws {SessionError} `INVALID_OPTION`, or the error of a store that is no longer available.
  */
 export async function applyRetention(store: SessionStore, options: RetentionOptions): Promise<RetentionReport> {
-  checkOptions(store, options);
+  checkRetentionOptions(store, options);
   const pass = new RetentionPass(store, options);
   if (options.deleteAfter !== undefined) await pass.deleteAfter(options.deleteAfter);
   if (options.eraseAfter !== undefined) await pass.eraseAfter(options.eraseAfter);
@@ -200,7 +200,7 @@ function canVacuum(store: SessionStore): store is SessionStore & { vacuum(): Pro
   return "vacuum" in store && typeof store.vacuum === "function";
 }
 
-function checkOptions(store: SessionStore, options: RetentionOptions): void {
+function checkRetentionOptions(store: SessionStore, options: RetentionOptions): void {
   checkStoreArgument(store, "applyRetention");
   checkOptionsOf(options, RETENTION_KEYS, "applyRetention");
   const { archive, batchSize, limit } = options;

@@ -84,7 +84,7 @@ export function manageRun(
 ): SessionRun<undefined, string> {
   const { ifBusy = "reject", waitMs = WAIT_MS_DEFAULT, place = (session) => session, before, ...rest } = options;
   const { actor: _actor, workspace, ...loop } = rest;
-  checkOptions(agent, ifBusy, waitMs);
+  checkManagedRunOptions(agent, ifBusy, waitMs);
   checkArgument(typeof place === "function", place, "run", "a function of the session in place");
   checkArgument(before === undefined || typeof before === "function", before, "run", "a function in before");
   const { runId = uuidv7() } = loop;
@@ -216,7 +216,7 @@ function requestOf(agent: Agent, input: RunInput, loop: Partial<LoopOptions>): M
   return { input, ...defined({ agent: agent.name ?? undefined, model, options, deadline }) };
 }
 
-function checkOptions(agent: Agent, ifBusy: IfBusy, waitMs: number): void {
+function checkManagedRunOptions(agent: Agent, ifBusy: IfBusy, waitMs: number): void {
   if (typeof agent?.run !== "function") {
     throw new SessionError("INVALID_OPTION", "The agent has no run function; make one with createAgent.");
   }
