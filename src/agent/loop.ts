@@ -101,7 +101,7 @@ export class Loop {
 
   /** Answers input that was appended since. A run that was cut short only records it, for the next run to answer. */
   async goOn(truncated: boolean): Promise<boolean> {
-    await this.#say(await this.#parts.inputs.takeAll());
+    await this.#addMessages(await this.#parts.inputs.takeAll());
     return this.#end(truncated || this.#budgetStops() || (await this.#runRounds()));
   }
 
@@ -113,7 +113,7 @@ export class Loop {
   async #runRounds(): Promise<boolean> {
     for (;;) {
       this.#log.signal.throwIfAborted();
-      await this.#say(this.#parts.inputs.take("steer"));
+      await this.#addMessages(this.#parts.inputs.take("steer"));
       if (!this.#hasRoomFor(1)) return true;
       const round = await this.#runRound().catch((error) => {
         // A run that has sent no request has no result to return.
@@ -294,7 +294,7 @@ export class Loop {
     }
     if (output.isExhausted(this.#log.output.transcript)) throw this.#invalid(reading.problem);
     this.#again = true;
-    await this.#say([output.again(reading.problem)]);
+    await this.#addMessages([output.again(reading.problem)]);
     return false;
   }
 
@@ -310,7 +310,7 @@ export class Loop {
         "given" in reading
           ? resultMessage(call, "The answer was accepted.")
           : errorMessage(call, "invalid_tool_arguments", reading.problem);
-      await this.#say([message]);
+      await this.#addMessages([message]);
       if ("given" in reading) this.#given = reading.given;
       else if (exhausted) throw this.#invalid(reading.problem);
       else this.#again = true;
@@ -345,7 +345,7 @@ export class Loop {
   }
 
   async #answerCalls(calls: readonly ToolCall[], why: (call: ToolCall) => NotRun): Promise<void> {
-    await this.#say(calls.map((call) => errorMessage(call, ...why(call))));
+    await this.#addMessages(calls.map((call) => errorMessage(call, ...why(call))));
   }
 
   /** Whether the session can take this number of further turns. */
@@ -357,7 +357,7 @@ export class Loop {
     return false;
   }
 
-  async #say(messages: readonly Message[]): Promise<void> {
+  async #addMessages(messages: readonly Message[]): Promise<void> {
     if (messages.length > 0) await this.#log.add(messages);
   }
 }

@@ -68,7 +68,7 @@ class BullMqQueue implements RunQueue {
   readonly #queues = new Map<string, Promise<JobQueue>>();
   readonly #listening = new Set<Listening>();
   readonly #batches = new Map<string, string[]>();
-  readonly #tells = new Set<(error: SessionError) => void>();
+  readonly #errorListeners = new Set<(error: SessionError) => void>();
   #failedMs = Number.NEGATIVE_INFINITY;
   #opening: Promise<BullMqBackend> | null = null;
   #relay: Promise<JobRelay> | null = null;
@@ -188,12 +188,12 @@ class BullMqQueue implements RunQueue {
   }
 
   onError(report: (error: SessionError) => void): () => void {
-    this.#tells.add(report);
-    return () => void this.#tells.delete(report);
+    this.#errorListeners.add(report);
+    return () => void this.#errorListeners.delete(report);
   }
 
   async close(): Promise<void> {
-    this.#tells.clear();
+    this.#errorListeners.clear();
     if (this.#opening === null) return;
     const backend = await this.#opening;
     backend.leave();
@@ -293,7 +293,7 @@ class BullMqQueue implements RunQueue {
     const { host } = new URL(this.#url);
     const text = `The queue at ${host} has failed, and is tried again: ${cause.message || cause.name}`;
     const error = new SessionError("STORE_FAILED", text, { cause });
-    for (const report of this.#tells) report(error);
+    for (const report of this.#errorListeners) report(error);
   };
 }
 

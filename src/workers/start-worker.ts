@@ -358,7 +358,7 @@ class StartedWorker implements RunWorker {
     const handsOver = !(this.#queue instanceof InProcessQueue);
     const endsRound = roundEnds();
     run.listen((event: RunEvent | GroupEvent) => {
-      if (event.type === "run-parked") this.#tellParked(held, event.questions);
+      if (event.type === "run-parked") this.#reportParked(held, event.questions);
       if (!endsRound(event)) return;
       void this.#stopWithoutRoom(about).catch(this.#report);
       if (handsOver && signal.aborted) void abandonRun(run.id);
@@ -373,7 +373,7 @@ class StartedWorker implements RunWorker {
     }
   }
 
-  #tellParked(
+  #reportParked(
     { sessionId, userId, runId }: WorkerRun,
     questions: Extract<RunEvent, { type: "run-parked" }>["questions"],
   ): void {

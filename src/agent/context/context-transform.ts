@@ -148,10 +148,10 @@ export async function transformContext(
 ): Promise<readonly Message[]> {
   const last = messages.findLast(isQuestion);
   const known = new Set<unknown>(messages);
-  const told = Object.freeze({ ...info, query: last === undefined ? "" : textOf(last.content) });
+  const withQuery = Object.freeze({ ...info, query: last === undefined ? "" : textOf(last.content) });
   let made: readonly Message[] = [...messages];
   for (const [index, transform] of transforms.entries()) {
-    made = checkedMessages(await transform(made, told), known, index + 1);
+    made = checkedMessages(await transform(made, withQuery), known, index + 1);
   }
   const whole = acceptable(made);
   if (whole.length > 0 || messages.length === 0) return whole;
