@@ -66,7 +66,7 @@ export interface Sizes {
   readonly foreignSessions: number;
   /** Messages that such a process appends, reads or forks. */
   readonly coldMessages: number;
-  /** Runs that a fleet gets at once. */
+  /** The number of runs that a fleet gets at the same time. */
   readonly fleetRuns: number;
   /** Notifications whose latency is measured. */
   readonly queueRounds: number;

@@ -37,7 +37,7 @@ export async function runVitest(args, { node = process.execPath, env = {} } = {}
   const folder = mkdtempSync(join(reachableTmpdir(), "skein-test-"));
   const report = join(folder, "report.json");
   const progress = join(folder, "progress");
-  // What the tests and Vitest leave there goes with it. The name is short, as the path of a socket may not be long.
+  // Files that the tests and Vitest leave there are deleted with it. The name is short, as the path of a socket may not be long.
   const temporary = join(folder, "t");
   for (const path of [progress, temporary]) mkdirSync(path);
   for (const path of [folder, temporary]) chmodSync(path, 0o711);
@@ -115,7 +115,7 @@ function watchProgress(folder, temporary) {
     if (stale.length > 0) endStale(stale, descendantsOf(vitest));
     // None is looked at twice; most of them have ended.
     for (const { pid, writtenAt } of stale) idle.set(pid, { writtenAt, idleMs: Number.NEGATIVE_INFINITY });
-    // Vitest is to see the end of its processes first.
+    // Vitest must first detect the end of its processes.
     const vitestMsMax = Math.max(hangMs, ...all.map(hangMsOf)) + vitestMsMore;
     if (idleMs < vitestMsMax) return;
     idleMs = 0;
@@ -242,7 +242,7 @@ function isBroken({ status, assertionResults }) {
 }
 
 /**
- * Prints which files took longest, so that whoever wants the run to be quicker knows where to look.
+ * Prints which files took longest, to find out how to make the run faster.
  * @param {readonly FileResult[]} files
  */
 function printLongest(files) {

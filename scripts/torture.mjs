@@ -14,7 +14,7 @@ Kills and disturbs processes that write to stores, and then checks that each sto
                   writers      kill -9 of a random one of several processes that write, every 100 ms
                   connections  the server closes a random connection every 100 ms
                   restarts     the server shuts down, aborts, or is killed with -9, and starts again
-                  runs         kill -9 of a random one of several processes that go on with runs, which ask before they act
+                  runs         kill -9 of a random one of several processes that recover runs, whose calls need approval
                   erase        kill -9 of processes that erase a person, until 50 kills
                   attachments  kill -9 of a random one of several processes that append, fork, sweep and erase images at
                                once; then looks for entries without their bytes, and for bytes that should not be there
@@ -68,7 +68,7 @@ await main(async () => {
   const same = !options.kinds.includes("seeds") || (await runSeeds(options));
   return kept && same ? 0 : 1;
 });
-// Without it, Node 20 may wait for ever for the handle of a socket whose server was killed, at full speed.
+// Without it, Node 20 may wait endlessly for the handle of a socket whose server was killed, in a busy loop.
 process.exit();
 
 /**

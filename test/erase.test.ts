@@ -75,7 +75,7 @@ for (const backend of backends) {
         expect(messages.map(({ content }) => content)).toEqual(["welcome"]);
       }));
 
-    test("with a rewrite leaves a hundred variants of the word in no raw file, page or key", () =>
+    test("with a rewrite removes a hundred variants of a word from all raw files, pages and keys", () =>
       inWorld(async ({ manager }, store) => {
         const variants = variantsOf(word);
         expect(new Set(variants).size).toBe(100);
@@ -299,7 +299,7 @@ for (const backend of backends) {
         expect(await store.loadCheckpoint(kept.id)).toBeNull();
       }));
 
-    test("lets others continue in a session that it has cleaned", () =>
+    test("lets other users continue an erased session", () =>
       inWorld(async ({ manager }, store) => {
         await manager.erase({ userId: ADA }, { forks: "erase" });
         for (const id of ["group", "fork", "trunk"]) {

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { onFileEnd } from "./file-end.ts";
+import { onFileEnd } from "./on-file-end.ts";
 import { type S3Server, startS3 } from "../scripts/s3.mjs";
 
 let server: Promise<S3Server> | null = null;

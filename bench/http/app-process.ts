@@ -4,7 +4,7 @@ import { startProcess } from "../start-process.ts";
 /** The number of entries on a page. */
 export const PAGE_ENTRIES = 100;
 
-/** What a process serves, and on which store. */
+/** The application that a process serves, and its store. */
 export interface AppInput {
   /**
    * `plain` answers with a little JSON; `session` as well, with the session of the request's cookie, whose state it

@@ -1,7 +1,7 @@
 import { checkArgument, checkOptionsOf, isObject, type KeysOf } from "../session/check-arguments.ts";
 import { SessionError } from "../session/errors.ts";
 import { stamped } from "../session/lineage/lineage-scope.ts";
-import { type RunInput, saidInRequest } from "../session/run-input.ts";
+import { type RunInput, requestedInput } from "../session/run-input.ts";
 import { operation, Session } from "../session/value/session.ts";
 import { rowOf, Transcript } from "../session/value/transcript.ts";
 import { LOOP_HABITS, LOOP_KEYS, type LoopOptions } from "./loop-options.ts";
@@ -94,7 +94,7 @@ export function createAgent(init: AgentInit): Agent {
     ): SessionRun<S> {
       checkOptionsOf(given, LOOP_KEYS, "run", LOOP_HABITS);
       const options = withNamedModel<Partial<LoopOptions>>(given, "run");
-      const user = isInput(input) ? sessionSaying(input) : input;
+      const user = isInput(input) ? sessionOfInput(input) : input;
       const named = name === undefined ? {} : { agentName: name };
       const ask = stricterOf(own.ask, options.ask);
       const executor = options.executor ?? own.executor;
@@ -114,8 +114,8 @@ function modelOf(given: unknown): () => Model {
   throw new SessionError("INVALID_OPTION", 'An agent needs a model, or the name of one, such as "openai/gpt-5-mini".');
 }
 
-function sessionSaying(input: RunInput): Session {
-  const said = saidInRequest(input);
+function sessionOfInput(input: RunInput): Session {
+  const said = requestedInput(input);
   if ("input" in said) return Session.create({ kind: "user", text: said.input });
   const rows = said.messages.map((message) => rowOf({ message }));
   return Session.of(Transcript.of(rows), { lineage: stamped(operation("leaf_user", "createUserSession", [])) });

@@ -100,7 +100,7 @@ function checkOutput({ output, outputRetries }: LoopOptions, { tools }: OfferedT
   if (!tools.has(ANSWER_TOOL)) return;
   throw new SessionError(
     "INVALID_TOOL",
-    `The tool ${ANSWER_TOOL} has the name of the tool that takes the output of a run; rename it.`,
+    `The tool ${ANSWER_TOOL} has the name of the tool through which a model gives the output of a run; rename it.`,
   );
 }
 
@@ -117,7 +117,7 @@ export function checkRunOptions(options: RunOptions): void {
     );
   }
   if (executor === undefined && typeof model?.complete !== "function") {
-    throw invalidOption('There is no model to ask; give one as model, such as "openai/gpt-5-mini", or an executor.');
+    throw invalidOption('The run has no model; pass one as model, such as "openai/gpt-5-mini", or an executor.');
   }
   if (onEvent !== undefined && typeof onEvent !== "function") throw invalidOption("onEvent is not a function.");
   if (onEvent !== undefined && model?.stream === undefined) {
@@ -229,7 +229,7 @@ function checkBudget(budget: LoopOptions["budget"]): void {
 
 /** A budget in cost could never be reached if no answer has a cost. */
 function checkIsPriced({ budget, model, executor }: LoopOptions): void {
-  if (budget?.cost === undefined || executor !== undefined || model?.tellsCost !== false) return;
+  if (budget?.cost === undefined || executor !== undefined || model?.reportsCost !== false) return;
   const name = show(`${model.provider}/${model.id}`);
   throw new SessionError(
     "PRICE_UNKNOWN",

@@ -48,7 +48,7 @@ export function runSessionCompress(
   checkRunOptions(options);
   const { instruction } = options;
   if (instruction !== undefined && (typeof instruction !== "string" || instruction.trim() === "")) {
-    throw new SessionError("INVALID_OPTION", "The instruction is empty; say what the summary is to tell.");
+    throw new SessionError("INVALID_OPTION", "The instruction is empty; describe the summary to write.");
   }
   const source = checkInputs(user, agent);
   const extras = [

@@ -186,7 +186,7 @@ function checkOpenCalls(run: LoopRun, input: Session, { agentName }: LoopOptions
   const who = agentName === undefined ? "the agent" : `agent ${show(agentName)}`;
   throw new SessionError(
     "TOOL_NOT_FOUND",
-    `Run ${show(runId)} of session ${resume.sessionId} waits for the result of ${show(missing.name)}, a tool that ${who} of process ${process.pid} on ${hostname()} does not have; go on with it in a program that has it, or cancel the run.`,
+    `Run ${show(runId)} of session ${resume.sessionId} waits for the result of ${show(missing.name)}, a tool that ${who} of process ${process.pid} on ${hostname()} does not have; continue it in a program that has the tool, or cancel the run.`,
   );
 }
 
@@ -238,7 +238,7 @@ function answersOf({ agentName, model }: RunOptions, offered: OfferedTools | und
   });
 }
 
-/** What an agent puts before a conversation: its instructions as one message, as they are recorded, and its other rows. */
+/** The rows that an agent sends before a conversation: its instructions as one message, as they are recorded, and its other rows. */
 function messagesOf(agent: Session, instructions: string | undefined): readonly Message[] {
   const others = agent.transcript.toMessages().filter(({ role }) => role !== "system");
   return [...instructionMessages(instructions), ...others];

@@ -91,7 +91,7 @@ const PRIVATE_KEY = `${SPACE}(?:[A-Z0-9]{1,20}${SPACE}){0,4}PRIVATE${SPACE}KEY(?
 
 /** The end of a secret's name; any prefix may precede it. */
 const NAME = String.raw`(?:(?:api|access|auth|account|private|secret|signing|encryption|master|shared|storage|client|service)[_-]?key(?:[_-]?id)?|secret|token|passw(?:or)?d|passphrase|passcode|pwd|credentials?)s?\d{0,3}`;
-/** The same for environment variables, where a name that ends in `_KEY` or `_PASS` is a secret, too. */
+/** The end of a secret's name for environment variables, where names that end in `_KEY` or `_PASS` are secrets, too. */
 const VARIABLE = String.raw`(?:API_?KEY|_KEY|_PASS|SECRET|TOKEN|PASSW(?:OR)?D|PASSPHRASE|PASSCODE|SSHPASS|REDISCLI_AUTH|(?<=[A-Z0-9_])(?<!OLD)PWD|CREDENTIALS?)\d{0,3}`;
 const QUOTE = String.raw`\\{0,7}["'\x60]`;
 const QUOTED = "[^\\n]{1,4096}?(?=\\k<quote>)";

@@ -165,7 +165,7 @@ interface Launched {
 async function launch(directory: string, args: readonly string[], kind: ServerKind): Promise<Launched> {
   // Keys of the developer would offer models that cost money.
   const keys = { OPENAI_API_KEY: "", ANTHROPIC_API_KEY: "" };
-  // Nor must sessions of the developer's own programs be shown.
+  // Sessions of the developer's own programs must not be shown.
   const env = {
     ...process.env,
     ...foreignEnvironment(homeOf(directory)),

@@ -15,7 +15,7 @@ const SEEDS =
     : [2, 3, 8, 11, 13, 14];
 
 test.each(SEEDS)(
-  "a run that is killed at any append tells listeners, readers on two servers and the log the same, and comes to the same end (seed %i)",
+  "a run that is killed at any append has the same events for listeners, readers on two servers and the log, and the same end (seed %i)",
   async (seed) => {
     const [store, random, scenario] = [openMemoryStore(), randomOf(seed), scenarioOf(seed)];
     const servers = await Promise.all([1, 2].map(() => openRunServer({ store, init: { recoverMs: 0 } })));
@@ -60,12 +60,12 @@ function oftenKilled(random: () => number): Parameters<typeof playRun>[3] {
   };
 }
 
-/** What listeners, readers and the log say of a run is the same, and so is the state that a recovery begins with. */
+/** Listeners, readers and the log agree on the events of a run and on the state with which a recovery starts. */
 function checkPlayed(played: PlayedRun, read: readonly WireRunEvent[]): void {
   const { sessionId, heard, differences, compared, doneTwice } = played;
   expect([sessionId, doneTwice]).toEqual([sessionId, []]);
   for (const { live, read } of differences) expect([sessionId, plain(read)]).toEqual([sessionId, plain(live)]);
-  // A group shows its state to nobody.
+  // The state of a group is internal.
   if (!foldOf(played).state.group) expect(compared).toBeGreaterThan(5);
   const { events } = foldOf(played);
   expect(plain(read)).toEqual(plain(events.map(({ event }) => event)));
@@ -97,7 +97,7 @@ async function readByTurns(
   }
 }
 
-/** What does not depend on the moments at which processes died. */
+/** The part of the result that does not depend on when processes died. */
 function endOf(played: PlayedRun): object {
   const { end, round, toolRounds, usage, cost, output, group } = foldOf(played).state;
   return { end, round, toolRounds, usage, cost, output, group: group?.ended };

@@ -38,7 +38,7 @@ interface Replacement {
 export interface NextRequest {
   /** When the run got its last answer, in milliseconds; null if it has none yet. */
   readonly answeredAt: number | null;
-  /** The request; null if it does not begin like the last one, or its answer has to be something else than a text. */
+  /** The request; null if its prefix differs from the last one's, or its answer must not be a text. */
   request(): ModelRequest | null;
 }
 
@@ -47,7 +47,7 @@ interface FullWindow {
   readonly settings: Partial<CompactionSettings>;
 }
 
-/** About how many tokens a summary and the question for it take. */
+/** The approximate number of tokens of a summary and the request for it. */
 const SUMMARY_TOKENS = 4_000;
 
 /** Makes room in the context of a run by replacing its older part with a summary. */
@@ -61,8 +61,7 @@ export class ContextRoom {
   }
 
   /**
-   * Compacts if the next answer might not fit; null if it fits. A failure is only reported, because the request may fit
-   * all the same.
+   * Compacts if the next answer might not fit; null if it fits. A failure is only reported, because the request may still fit.
    */
   makeBefore(next: NextRequest): Promise<void> | null {
     const full = this.#fullWindow();
@@ -106,7 +105,7 @@ export class ContextRoom {
     // The provider counts differently than we do: keep a third of the size that we considered small enough.
     const keepRecentTokens = Math.floor(Math.min(window, context.tokens) / 3);
     const settings = { ...options.compaction?.settings, keepRecentTokens };
-    // What did not fit does not fit with one more message.
+    // The cached request was already too long, so the quoted form is used.
     const made = await this.#summarize(settings, async () => null).catch((cause: unknown) => {
       log.signal.throwIfAborted();
       const { message, provider, status } = overflow;
@@ -143,7 +142,7 @@ export class ContextRoom {
     return { plan, summary, details: plan.details as unknown as JsonValue };
   }
 
-  /** The next request, if the provider has its beginning in its cache, and one more message and the summary fit; else null. */
+  /** The next request, if the provider has its prefix in the cache, and one more message and the summary fit; else null. */
   async #cachedRequest(window: number, next: NextRequest): Promise<ModelRequest | null> {
     const { options, context, log } = this.#parts;
     const { compaction, model } = options;

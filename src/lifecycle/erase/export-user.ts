@@ -81,9 +81,7 @@ async function* authoredIn(
 ): AsyncGenerator<string> {
   for await (const entry of store.read(header.id, { before: version }))
     if (isTheirs(entry))
-      yield* linesOf([
-        await withData(withoutAgent(entry), { store, sessionId: header.id }, Number.POSITIVE_INFINITY),
-      ]);
+      yield* linesOf([await withData(withoutAgent(entry), { store, sessionId: header.id }, Number.POSITIVE_INFINITY)]);
   yield* linesOf(made);
 }
 

@@ -1,7 +1,7 @@
 import type { Model } from "../../agent/model/model.ts";
 import { namedModel } from "../../agent/model/named-model.ts";
 import { type Summary, spendingOf, summarize as summarizeEntries } from "../../agent/context/summarize.ts";
-import { tellsAnything } from "../../agent/context/summary-prompt.ts";
+import { isSummarizable } from "../../agent/context/summary-prompt.ts";
 import { applyEdits } from "../../session/context/edits.ts";
 import type { Entry, EntryDraft, EntryOf } from "../../session/log/entry.ts";
 import { SessionError } from "../../session/errors.ts";
@@ -55,7 +55,7 @@ export class SummaryMerge implements MergeStrategy {
     const skipped = context.newEntries
       .filter((entry) => entry.type === "message" && !isNew(entry))
       .map(({ id }) => ({ turnId: id, reason: "present" as const }));
-    if (!tellsAnything(unsummarized)) return { entries: variables, skipped };
+    if (!isSummarizable(unsummarized)) return { entries: variables, skipped };
     const { text, ...spending } = await this.#summaryOf(unsummarized, branch);
     const { sessionId, branchName } = branch;
     const summary: EntryDraft = {

@@ -63,7 +63,7 @@ export interface RecoveredRun {
 }
 
 /**
- * Recovers the due run of a session: continues one whose process is gone or whose questions are answered, under the
+ * Recovers the due run of a session: continues one whose process has died or whose questions are answered, under the
  * same id, or starts a requested one. Null if none is due, or if another process holds it.
  */
 export async function recoverRun(
@@ -182,7 +182,7 @@ function agentFor({ run, request, agent: name, head }: DueRun, agents: AgentsByN
   if (group !== undefined) {
     throw new SessionError(
       "AGENT_NOT_FOUND",
-      `${which} is for group ${show(group)}; let that go on with GroupSession.stream(sessionId, null, { runId }).`,
+      `${which} is for group ${show(group)}; recover it with GroupSession.stream(sessionId, null, { runId }).`,
     );
   }
   const agent = lookUp(agents, name, run);
@@ -191,7 +191,7 @@ function agentFor({ run, request, agent: name, head }: DueRun, agents: AgentsByN
     "AGENT_NOT_FOUND",
     name === null
       ? `${which} names no agent, so that none is taken for it by itself; hand over the one that is to answer.`
-      : `${which} is for agent ${show(name)}, which is not here; go on with it in a program that has it.`,
+      : `${which} is for agent ${show(name)}, which this program does not have; continue it in a program that has it.`,
   );
 }
 
@@ -214,7 +214,7 @@ function isAgent(given: object): boolean {
 }
 
 /**
- * @throws {SessionError} `MODEL_NOT_FOUND` if a default model that nobody chose would continue a session that another
+ * @throws {SessionError} `MODEL_NOT_FOUND` if a default model that was not chosen explicitly would continue a session that another
  * model has answered.
  */
 export async function checkUnnamed(store: SessionStore, head: SessionHead): Promise<void> {

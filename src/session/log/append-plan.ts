@@ -28,7 +28,7 @@ export interface AddedEntry extends StoredEntry {
   readonly head: SessionHead;
 }
 
-/** What an append will write; decided before anything is written. */
+/** The plan of an append: all that it will write. */
 export interface AppendPlan {
   /** The entry for each draft: a new one, or the one that an earlier attempt already stored. */
   readonly entries: readonly Entry[];
@@ -71,7 +71,7 @@ export interface AppendInput {
   readonly head: SessionHead;
   readonly drafts: readonly CheckedDraft[];
   readonly options: AppendOptions;
-  /** The token of the session's current lease, if a guard asks for one. */
+  /** The token of the session's current lease, if a guard needs it. */
   readonly leaseToken?: number | null;
   /** The store's clock. */
   readonly now: string;

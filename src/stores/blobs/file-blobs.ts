@@ -36,7 +36,7 @@ export interface FileBlobsOptions {
 const TEMPORARY = ".tmp";
 /** The end of the name of a blob that is being removed. */
 const DYING = ".dying";
-/** A temporary file of this age belongs to nobody, even if its process cannot be looked up. */
+/** A temporary file of this age is left over, even if its process cannot be looked up. */
 const LEFTOVER_MS_MIN = 60 * 60 * 1000;
 const READ_BYTES = 256 * 1024;
 /** Larger blobs are written in pieces, so that other tasks run in between. */
@@ -46,7 +46,7 @@ const ATTEMPTS_MAX = 5;
 const SYNCED_MAX = 10_000;
 
 /**
- * Keeps blobs as files of a directory, which several processes can use at once. It is created with the first blob; directories
+ * Keeps blobs as files of a directory. Several processes can use it concurrently. It is created with the first blob; directories
  * have the mode 0700, files 0600.
  *
  * @throws {SessionError} `INVALID_OPTION`.
@@ -97,7 +97,7 @@ class FileBlobs implements BlobStore {
     for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
       const found = ignoreMissing(() => statSync(path));
       if (found !== null) {
-        // A clock that stands still must not hide a renewal.
+        // Two renewals within one clock tick must differ.
         if (ignoreMissing(() => setTime(path, Math.max(this.#now(), found.mtimeMs + 1))) === null) continue;
         if (ignoreMissing(() => statSync(path)) !== null) return found.size;
       }
@@ -303,7 +303,7 @@ async function openOrNull(path: string): Promise<FileHandle | null> {
   });
 }
 
-/** What a file operation returns, or true; null if the file is missing. */
+/** The result of a file operation, or true if it has none; null if the file is missing. */
 function ignoreMissing<T>(task: () => T): (T extends void ? true : T) | null {
   try {
     return (task() ?? true) as T extends void ? true : T;

@@ -467,7 +467,7 @@ function capabilitiesOf(driver: StoreDriver, blobs: boolean): StoreCapabilities 
   });
 }
 
-/** The blobs of drafts; null if they have none, or cannot be read, which checking them says better. */
+/** The blobs of drafts; null if they have none, or if the drafts are invalid: then the check of drafts reports the error. */
 function extract(drafts: readonly EntryDraft[], inlineMax: number): ExtractedBlobs | null {
   try {
     return extractBlobs(drafts, inlineMax);

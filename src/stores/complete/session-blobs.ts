@@ -171,7 +171,7 @@ export class SessionBlobs {
     total.bytes += added;
   }
 
-  /** What the blobs of all sessions of a user add up to, deleted ones included. */
+  /** The total bytes of the blobs of all sessions of a user, deleted ones included. */
   async #readTotal(userId: string): Promise<number> {
     const scopes = new Set<string>();
     for (const deleted of [false, true]) {

@@ -9,14 +9,14 @@ import type { BlobSource } from "../../session/blob.ts";
 const MEMORY_BYTES_MAX = 1024 * 1024;
 const READ_BYTES = 64 * 1024;
 
-/** Bytes that came as a stream, with their hash. Disposing lets go of them. */
+/** Bytes that came as a stream, with their hash. Disposing releases them. */
 export interface SpooledBytes extends BlobSource, AsyncDisposable {
   readonly hash: string;
 }
 
 /**
- * Reads a stream to its end, so that its bytes can be stored under their hash. What does not fit into memory goes to a temporary
- * file without a name, which is gone when the process ends, however it ends.
+ * Reads a stream to its end, so that its bytes can be stored under their hash. Bytes beyond the memory limit go to an unlinked temporary
+ * file, which the system deletes when the process ends or crashes.
  *
  * @throws {Error} what `tooLarge` returns, once there are more than `bytesMax` bytes.
  */

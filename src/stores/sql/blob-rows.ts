@@ -62,7 +62,7 @@ export class BlobRows implements BlobStore {
 
   async renew({ scope, hash }: BlobKey): Promise<number | null> {
     const now = this.#now();
-    // A clock that stands still must not hide a renewal.
+    // Two renewals within one clock tick must differ.
     const sql = `UPDATE ${this.#blobs} SET renewed_ms = CASE WHEN renewed_ms < ? THEN ? ELSE renewed_ms + 1 END
       WHERE scope = ? AND hash = ?`;
     return (await this.#database.change(sql, [now, now, scope, hash])) === 0 ? null : this.size({ scope, hash });

@@ -5,7 +5,7 @@ import type { WriteReport } from "../foreign-report.ts";
 import { countIn, isFields, isFilled, parseArguments, placeholderOf, textIn } from "../foreign-values.ts";
 import { inlineAttachment } from "../../../session/blob.ts";
 
-const TELLING_PARTS: ReadonlySet<unknown> = new Set(["file", "reasoning", "subtask", "text", "tool"]);
+const CONTENT_PARTS: ReadonlySet<unknown> = new Set(["file", "reasoning", "subtask", "text", "tool"]);
 
 /** Parts that are not sent to a model. */
 const SILENT_PARTS: ReadonlySet<unknown> = new Set([
@@ -20,7 +20,7 @@ const SILENT_PARTS: ReadonlySet<unknown> = new Set([
 
 /** Whether opencode writes parts of this type. */
 export function isKnownPart(type: JsonValue | undefined): boolean {
-  return SILENT_PARTS.has(type) || TELLING_PARTS.has(type);
+  return SILENT_PARTS.has(type) || CONTENT_PARTS.has(type);
 }
 
 /** The content of a part, a placeholder if it is unknown; null for a call and for parts that are not sent to a model. */

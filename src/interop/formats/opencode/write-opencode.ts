@@ -7,7 +7,7 @@ import { pathOf } from "../foreign-path.ts";
 import type { WriteReport } from "../foreign-report.ts";
 import { isFields } from "../foreign-values.ts";
 import { KeptLines } from "../kept-line.ts";
-import { spokenMarks } from "../own-marks.ts";
+import { marksOfBody } from "../own-marks.ts";
 import { foreignRest, type JsonPatch, applyPatch } from "../json-patch.ts";
 import { OpencodeIds } from "./opencode-id.ts";
 import { opencodeOfUsage, partOfCall, partOfContent } from "./opencode-part.ts";
@@ -167,7 +167,7 @@ class MessageWriter {
           : this.#leave("system message");
       case "custom_message":
       case "branch_summary": {
-        const { content, marks } = spokenMarks(entry);
+        const { content, marks } = marksOfBody(entry);
         return [this.#input(entry, content, marks)];
       }
       case "compaction":
