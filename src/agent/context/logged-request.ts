@@ -3,6 +3,7 @@ import { acceptable, compactionMessage, contextPath, messagesOf } from "../../se
 import { messageTokens } from "../../session/context/tokens.ts";
 import type { Entry } from "../../session/log/entry.ts";
 import { rootIdOf } from "../../session/log/header.ts";
+import type { Message } from "../../session/message.ts";
 import type { SessionTree } from "../../tree/session-tree.ts";
 import { promptCacheKey } from "../model/cache-key.ts";
 import type { Model, ModelRequest } from "../model/model.ts";
@@ -35,13 +36,18 @@ export async function loggedRequest(
   const tokens = since.reduce((sum, message) => sum + messageTokens(message), answer.message.usage?.totalTokens ?? 0);
   if (tokens + SUMMARY_TOKENS > (model.contextWindow ?? Number.POSITIVE_INFINITY)) return null;
   return {
-    messages: [...(instructions === undefined ? [] : [{ role: "system", content: instructions } as const]), ...said],
+    messages: [...instructionMessages(instructions), ...said],
     ...defined({ tools, thinkingLevel, toolChoice, maxOutputTokens, temperature, stop }),
     cacheKey: promptCacheKey(rootIdOf(header), header.userId),
   };
 }
 
-/** A setup of the session's own; null if the log does not have all that was sent. */
+/** The instructions of an agent as messages of a request: none if they are empty, because some providers refuse that. */
+export function instructionMessages(instructions: string | undefined): readonly Message[] {
+  return instructions === undefined || instructions === "" ? [] : [{ role: "system", content: instructions }];
+}
+
+/** The session's last setup; null if the log does not record the whole request. */
 async function wholeSetup({ store, head }: SessionTree, id: string): Promise<WholeSetup | null> {
   const setup = (await readSetup(store, head.header, id))?.setup ?? null;
   if (setup === null) return null;

@@ -67,7 +67,7 @@ export function aiSdk(model: AiSdkModel, options: AiSdkOptions = {}): Model {
     id,
     ...(contextWindow === undefined ? {} : { contextWindow }),
     cacheLifetimeMs: cacheLifetime(sdk, cache),
-    get tellsCost() {
+    get reportsCost() {
       return (prices ?? lookUp(priceOf, provider, id)) !== undefined;
     },
     costOf: (usage) => costOf(usage, prices ?? lookUp(priceOf, provider, id)),
