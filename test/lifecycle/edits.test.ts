@@ -71,7 +71,7 @@ onEveryStore("edits of the context", {
     const resumed = await resumeSession({ store, sessionId: id });
     expect(said(resumed.user.transcript.toMessages())).toEqual(["", "short", "old answer", "new"]);
     await (await manager.recover(id, { ann: createAgent({ name: "ann", prompt: "", model }) }))?.run;
-    expect(model.requests.map(({ messages }) => said(messages))).toEqual([["", "", "short", "old answer", "new"]]);
+    expect(model.requests.map(({ messages }) => said(messages))).toEqual([["", "short", "old answer", "new"]]);
   },
 
   async "that a run makes by itself shorten old results when no cache has them, once"(stage) {
