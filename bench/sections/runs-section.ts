@@ -2,12 +2,15 @@ import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import {
   createAgent,
+  drainRuns,
   type Model,
   type ModelReply,
+  resumeSession,
   runSessionLoop,
   Session,
   SessionManager,
   type SessionStore,
+  SessionTree,
   type Tool,
   type UserBudget,
 } from "skein";
@@ -17,7 +20,7 @@ import { openFootprint } from "../fleet/footprint.ts";
 import { formatCount, formatMs } from "../format.ts";
 import { messageOf, messageText } from "../message-of.ts";
 import { type Contender, race, type Sample } from "../race.ts";
-import { atMost, below, type Row } from "../row.ts";
+import { atMost, type Row } from "../row.ts";
 import type { Bench, Section } from "../section.ts";
 import { median, medianMs, timeRatio } from "../statistics.ts";
 import { serverOf } from "../servers/server-kind.ts";
@@ -37,6 +40,7 @@ export const runsSection: Section = {
     return [
       ...(await roundRows(bench)),
       ...(await persistedRows(bench)),
+      ...(await recoveryRows(bench)),
       ...(await budgetRows(bench)),
       await concurrentRow(bench),
       await forkRow(bench),
@@ -99,7 +103,7 @@ async function roundRows(bench: Bench): Promise<Row[]> {
       section,
       what: `a round with one tool that does nothing, at round ${FIRST}`,
       measured: formatMs(medianMs(samples.early)),
-      target: below(earlyUs, 50, "µs"),
+      target: atMost(earlyUs, 16, " µs"),
     },
     grown(`the same at round ${formatCount(roundsLate)}`, samples.late),
     grown(`the same after ${formatCount(rowsInherited)} inherited rows`, samples.inherited),
@@ -187,6 +191,75 @@ function keptRun(store: SessionStore, rounds: number, idempotent: boolean): Cont
       });
     },
   };
+}
+
+/** What it costs to recover a run in the middle of its rounds, compared with reading its session. */
+async function recoveryRows(bench: Bench): Promise<Row[]> {
+  // Each round has an answer and a result.
+  const rounds = Math.floor(bench.sizes.rowsInherited / 4);
+  await using store = await openStoreOf("sqlite", await bench.fixtures.folder("recovery"));
+  bench.progress(`runs: recovery of a run of ${formatCount(rounds * 2)} entries`);
+  const answering: Tool = { ...noop, idempotent: true, execute: () => messageText(7) };
+  const { provider, id, complete } = callingModel(rounds + 1, messageText(3));
+  let answers = 0;
+  let isAsked = (): void => {};
+  const asked = new Promise<void>((resolve) => {
+    isAsked = resolve;
+  });
+  const dying: Model = {
+    provider,
+    id,
+    complete(request, given) {
+      answers += 1;
+      if (answers <= rounds) return complete(request, given);
+      isAsked();
+      return new Promise<never>(() => {});
+    },
+  };
+  const loop = { ...options, tools: [answering], model: dying, persist: store };
+  const run = runSessionLoop(Session.fromUserMessage("Go on."), agent, loop);
+  run.synchronize().catch(() => {});
+  await asked;
+  await drainRuns({ timeoutMs: 0, ids: [run.id] });
+  const sessionId = run.id;
+  const samples = await race(
+    {
+      entries: {
+        async run() {
+          for await (const entry of store.read(sessionId))
+            if (entry.seq < 0) throw new Error("An entry has no position.");
+        },
+      },
+      session: {
+        async run() {
+          await (await SessionTree.on(store, sessionId)).toSession();
+        },
+      },
+      recovery: {
+        async run() {
+          await resumeSession({ store, sessionId });
+        },
+      },
+    },
+    { rounds: bench.sizes.turnRounds, warmups: bench.sizes.warmups },
+  );
+  const measured = formatMs(medianMs(samples.recovery));
+  const what = `recovering a run of ${formatCount(rounds * 2)} entries in sqlite`;
+  const ratio = timeRatio(samples.recovery, samples.session);
+  return [
+    {
+      ...{ section, what, measured, ratio },
+      against: `${formatMs(medianMs(samples.session))}, reading its session`,
+      target: atMost(ratio, 1.3),
+    },
+    {
+      section,
+      what: "the same, against reading the entries alone",
+      measured,
+      against: `${formatMs(medianMs(samples.entries))}, reading the entries`,
+      ratio: timeRatio(samples.recovery, samples.entries),
+    },
+  ];
 }
 
 /** What the budgets of a user add to a round of a run that is kept, in SQLite and PostgreSQL. */

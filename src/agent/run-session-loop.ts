@@ -14,11 +14,13 @@ import { ContextRoom } from "./context/context-room.ts";
 import { describeThrown } from "./describe-thrown.ts";
 import { Loop, openCalls } from "./loop.ts";
 import { isAnswer } from "./output/run-output.ts";
+import { instructionMessages } from "./context/logged-request.ts";
 import { LoopContext } from "./context/loop-context.ts";
 import { ResultShortener } from "./context/result-shortener.ts";
 import { LOOP_HABITS, LOOP_KEYS, type LoopOptions, type RunOptions } from "./loop-options.ts";
 import { LoopRun } from "./loop-run.ts";
 import type { OfferedTools } from "./tools/offer-tools.ts";
+import { type WithModelName, withNamedModel } from "./model/named-model.ts";
 import { openRunLog } from "./persist/open-run-log.ts";
 import { type ResumeState, resumeStateOf } from "./persist/resume-state.ts";
 import type { RunAgent } from "./persist/persist-option.ts";
@@ -41,7 +43,7 @@ export type SessionInput = Session | SessionRun;
  * @example
  * const user = Session.fromUserMessage("Which files are there?").to("local");
  * const agent = Session.fromAgentPrompt("You keep a small workspace.");
- * const run = runSessionLoop(user, agent, { model: createModel("openai/gpt-5-mini") });
+ * const run = runSessionLoop(user, agent, { model: "openai/gpt-5-mini" });
  * for await (const event of run) console.log(event.type);
  * console.log((await run).text());
  *
@@ -50,9 +52,10 @@ export type SessionInput = Session | SessionRun;
 export function runSessionLoop<const S extends OutputSchema = undefined>(
   user: SessionInput,
   agent: Session,
-  options: LoopOptions & { readonly output?: S },
+  given: WithModelName<LoopOptions> & { readonly output?: S },
 ): SessionRun<S> {
-  checkOptionsOf(options, LOOP_KEYS, "runSessionLoop", LOOP_HABITS);
+  checkOptionsOf(given, LOOP_KEYS, "runSessionLoop", LOOP_HABITS);
+  const options = withNamedModel<LoopOptions>(given, "runSessionLoop");
   const offered = checkLoopOptions(options);
   const source = checkInputs(user, agent);
   const output = Session.derive(source, user instanceof Session ? user.transcript : Transcript.empty, {
@@ -183,7 +186,7 @@ function checkOpenCalls(run: LoopRun, input: Session, { agentName }: LoopOptions
   const who = agentName === undefined ? "the agent" : `agent ${show(agentName)}`;
   throw new SessionError(
     "TOOL_NOT_FOUND",
-    `Run ${show(runId)} of session ${resume.sessionId} waits for the result of ${show(missing.name)}, a tool that ${who} of process ${process.pid} on ${hostname()} does not have; go on with it in a program that has it, or cancel the run.`,
+    `Run ${show(runId)} of session ${resume.sessionId} waits for the result of ${show(missing.name)}, a tool that ${who} of process ${process.pid} on ${hostname()} does not have; continue it in a program that has the tool, or cancel the run.`,
   );
 }
 
@@ -235,10 +238,10 @@ function answersOf({ agentName, model }: RunOptions, offered: OfferedTools | und
   });
 }
 
-/** What an agent puts before a conversation: its instructions as one message, as they are recorded, and its other rows. */
+/** The rows that an agent sends before a conversation: its instructions as one message, as they are recorded, and its other rows. */
 function messagesOf(agent: Session, instructions: string | undefined): readonly Message[] {
   const others = agent.transcript.toMessages().filter(({ role }) => role !== "system");
-  return instructions === undefined ? others : [{ role: "system", content: instructions }, ...others];
+  return [...instructionMessages(instructions), ...others];
 }
 
 /** The instructions of an agent as one text; null if it has none. */

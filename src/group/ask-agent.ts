@@ -8,7 +8,7 @@ import type { SessionRun } from "../agent/session-run.ts";
 import type { AskPolicy } from "../agent/tools/ask-policy.ts";
 import { defined } from "../internal/defined.ts";
 import { SessionError, show } from "../session/errors.ts";
-import { newRun } from "../session/log/run-fold.ts";
+import { answerState, newRun, type RunState } from "../session/log/run-fold.ts";
 import { type AssistantMessage, textOf } from "../session/message.ts";
 import type { Payer } from "../session/payer.ts";
 import { operation, Session } from "../session/value/session.ts";
@@ -21,7 +21,7 @@ import type { GroupEvent } from "./group-event.ts";
 import type { GroupLog } from "./group-log.ts";
 import type { GroupMember } from "./turns/turn-manager.ts";
 
-/** What `askAgent` needs. */
+/** The arguments of `askAgent`. */
 export interface AskAgentParts {
   readonly sessionId: string;
   /** The id of the group's run. */
@@ -40,7 +40,7 @@ export interface AskAgentParts {
   readonly visibleNow: () => readonly GroupItem[];
   /** Whether anyone has subscribed to the events of the group. */
   readonly isFollowed: () => boolean;
-  /** Who pays for what the agents ask; null if nobody does. */
+  /** The payer of the agents' requests; null if there is none. */
   readonly payer: Payer | null;
   readonly signal: AbortSignal;
   readonly emit: (event: Unsigned<GroupEvent>) => void;
@@ -124,7 +124,14 @@ async function runLoop(
         openLog: async ({ begin, answers = {}, setup: present }) => {
           const setup = present === undefined ? null : await log.setupOf(present);
           await begin({
-            ...{ access, state: newRun(runId), from: 0, lastId: log.leafId, atLeaf: true, user, append: {}, setup },
+            access,
+            state: stateOf(name, log.run),
+            from: 0,
+            lastId: log.leafId,
+            atLeaf: true,
+            user,
+            append: {},
+            setup,
             drafts: [startedFirst({ runId, answers }, 0)],
           });
         },
@@ -143,6 +150,15 @@ async function runLoop(
   }
   // If the round limit or the budget ended the agent's run, it has no answer for the group.
   if (access.answer === null && !access.passed) await log.append([passDraft(name)]);
+}
+
+/** The state from which an agent's run starts: its limits hold over all claims of its turn. */
+function stateOf(agent: string, { runId, group }: RunState): RunState {
+  const turn = group?.turn?.agent === agent ? group.turn : null;
+  if (turn === null) return newRun(runId);
+  const { round, toolRounds, usage, cost, answer } = turn;
+  const last = answer === null ? null : answerState(answer.id, answer.calls, null);
+  return { ...newRun(runId), round, toolRounds, usage, cost, answer: last };
 }
 
 /** The kinds of answers that an agent can give. */

@@ -57,12 +57,14 @@ export type { DueRun } from "./runs/due-run.ts";
 export type { OpenQuestion, OpenRunState, OpenRunView, RunsPage, RunsQuery } from "./runs/list-runs.ts";
 export type { ManagedRunOptions } from "./runs/manage-run.ts";
 export type {
-  ApprovalWord,
+  ApproveOptions,
   CancelRun,
-  DenialWord,
+  DenyOptions,
   IfBusy,
   ManagedRunRequest,
   QuestionName,
+  RequestedRun,
+  RequestOptions,
   RunName,
 } from "./runs/managed-runs.ts";
 export type { AgentsByName, RecoveredRun, RecoverOptions } from "./runs/recover-run.ts";

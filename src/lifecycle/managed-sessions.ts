@@ -83,9 +83,13 @@ export class ManagedSessions {
     return this.expiry.asSeen(head);
   }
 
-  /** A session's head for a writer: an expiry that is due is recorded first. */
-  async prepare(id: string, options: ActorOptions): Promise<SessionHead> {
-    const head = await this.find(id, options);
+  /**
+   * A session's head for a writer: an expiry that is due is recorded first. With `known`, a head that was just read is not read
+   * again.
+   */
+  async prepare(id: string, options: ActorOptions, known?: SessionHead): Promise<SessionHead> {
+    const isKnown = known?.header.id === id && isVisible(known, viewerOf(options));
+    const head = isKnown ? known : await this.find(id, options);
     if (head === null) throw new SessionNotFoundError(id);
     return this.expiry.expireIfDue(head);
   }

@@ -13,7 +13,7 @@ import type { ManagedForkOptions, ManagedStateOptions } from "./manager-options.
 import type { MergeStrategy } from "./merge/merge-strategy.ts";
 import type { RunsQuery } from "./runs/list-runs.ts";
 import type { ManagedRunOptions, NewRunOptions } from "./runs/manage-run.ts";
-import type { ApprovalWord, CancelRun, DenialWord, ManagedRunRequest } from "./runs/managed-runs.ts";
+import type { ApproveOptions, CancelRun, DenyOptions, ManagedRunRequest, RequestOptions } from "./runs/managed-runs.ts";
 import type { RecoverOptions } from "./runs/recover-run.ts";
 import type { SweepOptions } from "./sweeper.ts";
 
@@ -55,6 +55,7 @@ const REQUEST: KeysOf<ManagedRunRequest> = {
   deadline: true,
   ifBusy: true,
 };
+const REQUESTING: KeysOf<RequestOptions> = { ...ACTOR, head: true };
 const CREATE: KeysOf<CreateSession> = {
   userId: true,
   metadata: true,
@@ -88,8 +89,8 @@ const CHECKPOINT: KeysOf<ActorOptions & Pick<CheckpointInit, "metadata" | "sandb
   spare: true,
 };
 const RUNS: KeysOf<RunsQuery> = { state: true, userId: true, limit: true, cursor: true };
-const APPROVAL: KeysOf<ApprovalWord> = { note: true };
-const DENIAL: KeysOf<DenialWord> = { note: true, reason: true };
+const APPROVAL: KeysOf<ApproveOptions> = { note: true };
+const DENIAL: KeysOf<DenyOptions> = { note: true, reason: true };
 const CANCEL: KeysOf<CancelRun> = { runId: true, reason: true };
 const HEAD: KeysOf<HeadOptions> = { actor: true, gather: true };
 const OPEN: KeysOf<ActorOptions & { resume: boolean }> = { actor: true, resume: true };
@@ -116,7 +117,7 @@ export const MANAGER_ARGUMENTS: Readonly<Record<string, readonly (Keys | null)[]
   restore: [null, RESTORE],
   fork: [null, null, FORK],
   merge: [null, null, MERGE],
-  request: [null, REQUEST, ACTOR],
+  request: [null, REQUEST, REQUESTING],
   cancel: [null, CANCEL, ACTOR],
   steer: [null, null, ACTOR],
   followUp: [null, null, ACTOR],

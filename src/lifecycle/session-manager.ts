@@ -39,12 +39,13 @@ import { type HeadOptions, ManagedSessions } from "./managed-sessions.ts";
 import { checkArgumentsOf, checkNewRun, MANAGER_ARGUMENTS, RUN, RUN_HABITS } from "./manager-arguments.ts";
 import { type ManagedRun, type ManagedRunOptions, manageRun, type NewRunOptions } from "./runs/manage-run.ts";
 import {
-  type ApprovalWord,
+  type ApproveOptions,
   type CancelRun,
-  type DenialWord,
+  type DenyOptions,
   ManagedRuns,
   type QuestionName,
-  type RunName,
+  type RequestedRun,
+  type RequestOptions,
   type ManagedRunRequest,
 } from "./runs/managed-runs.ts";
 import {
@@ -167,7 +168,7 @@ export class SessionManager implements AsyncDisposable {
     return this.#tree(id, options);
   }
 
-  /** Adds a turn. The same `turnId` with the same content is the same turn, so that a retry is safe. */
+  /** Adds a turn. Idempotent: repeating the `turnId` with the same content returns the stored turn. */
   async addTurn(id: string, turn: TurnInput, options: ActorOptions = {}): Promise<void> {
     const drafts = checkDistinctCalls([turnDraft(turn)]);
     const { version } = await this.#sessions.prepare(id, options);
@@ -336,14 +337,13 @@ export class SessionManager implements AsyncDisposable {
 
   /**
    * Requests a run, which any process can start with `recover`. Idempotent by `runId`: the same request again returns the same
-   * run, in whatever state it is.
+   * run, in whatever state it is. Returns the session's head, too.
    *
    * @throws {SessionBusyError} while a run is open, with `ifBusy: "reject"`.
    * @throws {SessionError} `CONFLICT` for a different request under a `runId` that is in use.
    */
-  async request(id: string, request: ManagedRunRequest, options: ActorOptions = {}): Promise<RunName> {
-    const { runId, sessionId } = await this.#runs.request(id, request, options);
-    return { runId, sessionId };
+  async request(id: string, request: ManagedRunRequest, options: RequestOptions = {}): Promise<RequestedRun> {
+    return this.#runs.request(id, request, options);
   }
 
   /**
@@ -374,14 +374,14 @@ export class SessionManager implements AsyncDisposable {
   async approve(
     id: string,
     question: QuestionName,
-    word: ApprovalWord = {},
+    word: ApproveOptions = {},
     options: ActorOptions = {},
   ): Promise<void> {
     await this.#runs.answer(id, question, { ...word, decision: { approved: true } }, options);
   }
 
   /** Denies a call that waits for approval, likewise. The model receives the reason. */
-  async deny(id: string, question: QuestionName, word: DenialWord = {}, options: ActorOptions = {}): Promise<void> {
+  async deny(id: string, question: QuestionName, word: DenyOptions = {}, options: ActorOptions = {}): Promise<void> {
     const { reason = null, ...rest } = word;
     await this.#runs.answer(id, question, { ...rest, decision: { approved: false, reason } }, options);
   }
@@ -466,15 +466,16 @@ export class SessionManager implements AsyncDisposable {
 
   #inSession(sessionId: string, options: ActorOptions): ManagedRun {
     const [store, sessions, runs, workspace] = [this.store, this.#sessions, this.#runs, this.#workspace];
-    const open = (): Promise<SessionTree> => this.#tree(sessionId, options);
+    const open = (head?: SessionHead): Promise<SessionTree> => this.#tree(sessionId, options, head);
     return { store, sessions, runs, budgets: this.budgets, clock: this.#clock, workspace, sessionId, open };
   }
 
-  #tree(id: string, options: ActorOptions): Promise<SessionTree> {
+  #tree(id: string, options: ActorOptions, known?: SessionHead): Promise<SessionTree> {
     const onAppend = (result: AppendResult): Promise<void> => this.#sessions.appended(result);
     const { by } = byOf(options);
     const payerIn = (head: SessionHead): Payer | null => this.budgets?.payerIn(head, by) ?? null;
-    return SessionTree.on(this.store, id, { guard: this.#sessions.guard, onAppend, payerIn, ...defined({ by }) });
+    const given = defined({ by, head: known });
+    return SessionTree.on(this.store, id, { guard: this.#sessions.guard, onAppend, payerIn, ...given });
   }
 }
 

@@ -19,7 +19,9 @@ export interface StoreTreeOptions extends TreeOptions {
   readonly by?: string;
   /** Called after each append with the new entries. The append waits for it. It must not throw. */
   readonly onAppend?: (result: AppendResult) => void | Promise<void>;
-  /** Who pays for requests to models about the session (default: nobody). */
+  /** The session's head, if it was just read, so that it is not read again. */
+  readonly head?: SessionHead;
+  /** The payer of requests to models about the session (default: none). */
   readonly payerIn?: (head: SessionHead) => Payer | null;
 }
 

@@ -1,7 +1,9 @@
 import type { Entry } from "../session/log/entry.ts";
 import { EMPTY_PATH, emptyHead, firstSummed, isImported, type SessionHead, stepHead } from "../session/log/fold.ts";
 import type { LineageKind } from "../session/log/header.ts";
+import { isPlaceOnly } from "../session/log/open-runs.ts";
 import { MergedTurns } from "../session/log/merged-turns.ts";
+import { entriesBetween } from "./path-reader.ts";
 import type { SessionStore } from "../session/store.ts";
 import { addUsage, type Usage } from "../session/usage.ts";
 
@@ -12,6 +14,14 @@ const MADE_BY_RUN: ReadonlySet<LineageKind> = new Set(["op_session_loop", "op_se
 export interface OwnSpending {
   readonly usage: Usage;
   readonly cost: number;
+}
+
+/** Options of `ownSpending`. */
+export interface SpendingOptions {
+  readonly forked?: boolean;
+  readonly imported?: boolean;
+  /** Entries that were read already, the latest first: they are not read again if they are all that count. */
+  readonly passed?: readonly Entry[];
 }
 
 /**
@@ -28,7 +38,7 @@ export interface OwnSpending {
 export async function ownSpending(
   store: SessionStore,
   head: SessionHead,
-  { forked = false, imported = true }: { readonly forked?: boolean; readonly imported?: boolean } = {},
+  { forked = false, imported = true, passed = [] }: SpendingOptions = {},
 ): Promise<OwnSpending | null> {
   const { header } = head;
   const start = Math.max(firstSummed(header), imported ? 0 : (header.inherited?.entries ?? 0));
@@ -36,7 +46,8 @@ export async function ownSpending(
   if (start === 0 && !runsOnly && !forked) return null;
   const merged = new MergedTurns(store);
   const tally = new Tally({ ...emptyHead(head.header), version: start }, runsOnly);
-  for await (const entry of store.read(head.header.id, { after: start - 1 })) {
+  const known = passed.length === 0 ? null : entriesBetween(passed, start, head.version);
+  for await (const entry of known ?? store.read(head.header.id, { after: start - 1 })) {
     if (!imported && isImported(header, entry, entry.seq)) continue;
     if (await merged.countHere(entry)) tally.add(entry);
   }
@@ -74,10 +85,11 @@ class Tally implements OwnSpending {
       this.#own = stepHead(this.#own, entry, EMPTY_PATH, entry.timestamp);
   }
 
-  #addRun({ runId, phase, usage, sandbox, run }: Extract<Entry, { type: "run" }>): void {
+  #addRun(entry: Extract<Entry, { type: "run" }>): void {
+    const { runId, phase, usage, run } = entry;
     this.hasRuns = true;
     if (phase === "started") {
-      const begins = this.#open.size === 0 || (this.#open.has(runId) && sandbox === undefined);
+      const begins = this.#open.size === 0 || (this.#open.has(runId) && !isPlaceOnly(entry));
       if (begins) this.#before = this.usage;
       if (!this.#open.has(runId)) this.#open.set(runId, this.usage);
       return;

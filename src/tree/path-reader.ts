@@ -14,12 +14,14 @@ const UNSEEN_MAX = 1000;
 
 /**
  * Iterates over the nodes from an entry up to its root. Reads the log in reverse, which stores do in pages, and jumps over
- * long stretches of other branches, so that the cost depends on the length of the path only.
+ * long stretches of other branches, so that the cost depends on the length of the path only. `onEntry` is called with each
+ * entry that is read, in reverse order.
  */
 export async function* walkUp(
   store: SessionStore,
   sessionId: string,
   fromId: string,
+  onEntry: ((entry: Entry) => void) | null = null,
 ): AsyncGenerator<Entry, void, undefined> {
   let wanted: string = fromId;
   let before = Number.MAX_SAFE_INTEGER;
@@ -27,6 +29,7 @@ export async function* walkUp(
     let skipped = 0;
     for await (const entry of store.read(sessionId, { reverse: true, before })) {
       before = entry.seq;
+      onEntry?.(entry);
       if (entry.id !== wanted) {
         if (++skipped > SKIPPED_MAX) break;
         continue;
@@ -42,6 +45,18 @@ export async function* walkUp(
     if (next === null || next.seq >= before) return;
     before = next.seq + 1;
   }
+}
+
+/** The entries of a log from one position up to another, of entries in reverse order; null if some of them are missing. */
+export function entriesBetween(reversed: readonly Entry[], first: number, end: number): readonly Entry[] | null {
+  const found: Entry[] = [];
+  for (const entry of reversed) {
+    if (entry.seq >= end) continue;
+    if (entry.seq !== end - 1 - found.length) return null;
+    found.push(entry);
+    if (entry.seq === first) return found.reverse();
+  }
+  return first >= end ? [] : null;
 }
 
 /**
@@ -130,7 +145,8 @@ export async function readContext(
 
 /**
  * Reads the entries of the context at a leaf, root first: from the first entry that the compaction in force kept, or from the
- * root without a compaction. Includes the compaction itself.
+ * root without a compaction. Includes the compaction itself. `onEntry` is called with all entries that are read for it, on
+ * every branch, the latest first.
  *
  * @throws {SessionError} `TOO_LARGE` if they have more than `charactersMax`, or than a context may have.
  */
@@ -139,6 +155,7 @@ export async function readContextEntries(
   head: SessionHead,
   leafId: string,
   charactersMax?: number,
+  onEntry: ((entry: Entry) => void) | null = null,
 ): Promise<Entry[]> {
   const count =
     charactersMax === undefined
@@ -149,7 +166,7 @@ export async function readContextEntries(
   let compaction: Extract<Entry, { type: "compaction" }> | null = null;
   let mark = 0;
   let keptSeq: number | null = null;
-  for await (const entry of walkUp(store, head.header.id, leafId)) {
+  for await (const entry of walkUp(store, head.header.id, leafId, onEntry)) {
     count(entry);
     above.push(entry);
     if (compaction === null) {

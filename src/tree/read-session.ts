@@ -20,8 +20,9 @@ export async function readTranscript(
   store: SessionStore,
   head: SessionHead,
   leafId: string | null = head.leafId,
+  onEntry: ((entry: Entry) => void) | null = null,
 ): Promise<{ readonly transcript: Transcript; readonly entries: readonly Entry[] }> {
-  const entries = leafId === null ? [] : await readContextEntries(store, head, leafId);
+  const entries = leafId === null ? [] : await readContextEntries(store, head, leafId, undefined, onEntry);
   const { compaction, entries: visible } = contextPath(entries, new Set(head.undone));
   const rows: RowInit[] = visible.flatMap((entry) => messagesOf(entry).map((message) => ({ id: entry.id, message })));
   if (compaction !== null) rows.unshift({ id: compaction.id, message: compactionMessage(compaction.summary) });
@@ -35,15 +36,19 @@ export async function readTranscript(
   return { transcript: Transcript.withFirstCounted(transcript, first < 0 ? rows.length : first), entries };
 }
 
-/** Makes a session value from a stored session, with a transcript and the usage and cost of the session itself. */
+/**
+ * Makes a session value from a stored session, with a transcript and the usage and cost of the session itself. `passed` are
+ * entries that were read already, the latest first.
+ */
 export async function readSession(
   store: SessionStore,
   head: SessionHead,
   transcript: Transcript,
   sandbox: SandboxPlacement | null = head.header.sandbox,
+  passed: readonly Entry[] = [],
 ): Promise<Session> {
   const { id, lineage } = head.header;
-  const spent = await readSpending(store, head);
+  const spent = await readSpending(store, head, passed);
   return Session.of(transcript, { id, lineage, ...spent, sandbox: knownPlacement(sandbox) });
 }
 
@@ -57,8 +62,9 @@ export function sessionOf(head: SessionHead, transcript: Transcript): Session {
 export async function readSpending(
   store: SessionStore,
   head: SessionHead,
+  passed: readonly Entry[] = [],
 ): Promise<{ readonly usage: Usage | null; readonly cost: number | null }> {
-  return spendingOf((await ownSpending(store, head, { imported: false })) ?? head.path);
+  return spendingOf((await ownSpending(store, head, { imported: false, passed })) ?? head.path);
 }
 
 function spendingOf({ usage, cost }: OwnSpending): { readonly usage: Usage | null; readonly cost: number | null } {

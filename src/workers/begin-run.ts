@@ -14,11 +14,12 @@ import { stricterPlacement } from "../sandboxes/stricter-spec.ts";
 import { knownPlacement } from "../tree/read-session.ts";
 import type { PlaceOf } from "./user-places.ts";
 import { GROUP_KEY } from "../session/log/group-state.ts";
+import { hasBegun } from "../session/log/run-fold.ts";
 import type { OpenRun } from "../session/log/open-runs.ts";
 import type { JsonObject } from "../internal/json.ts";
 import type { SessionStore } from "../session/store.ts";
 
-/** What `beginRun` needs. */
+/** The options of `beginRun`. */
 export interface Beginning {
   readonly manager: SessionManager;
   readonly agents: ReadonlyMap<string, Agent>;
@@ -65,11 +66,11 @@ async function beginAgent(
   const { manager, agents, models, ask, park, leaseMs } = init;
   const { head } = due;
   const [only = null, ...others] = agents.values();
-  const agentOf = (name: string | null, { state }: OpenRun): Agent | null => {
+  const agentOf = (name: string | null, run: OpenRun): Agent | null => {
     const wanted = name ?? origin;
     if (wanted !== null) return agents.get(wanted) ?? null;
     // The request named no agent, so the only one takes it. A started run without a name may belong to any program.
-    return state === "requested" && others.length === 0 ? only : null;
+    return !hasBegun(run) && others.length === 0 ? only : null;
   };
   let input: Session | null = null;
   const found = await manager.recover(head.header.id, agentOf, {
@@ -100,11 +101,16 @@ async function beginGroup(
   name: string,
 ): Promise<BegunRun | null> {
   const { groups, ask, leaseMs } = init;
-  const [only, ...others] = groups.values();
-  const group = groups.get(name) ?? (name === "" && others.length === 0 ? only : undefined);
+  // A run whose log names no group may belong to any program; it is never given to a worker's only group.
+  const group = name === "" ? undefined : groups.get(name);
   if (group === undefined) {
-    const text = `Run ${show(runId)} of session ${head.header.id} is for group ${show(name)}, which is not here.`;
-    throw new SessionError("AGENT_NOT_FOUND", text);
+    const which = `Run ${show(runId)} of session ${head.header.id}`;
+    throw new SessionError(
+      "AGENT_NOT_FOUND",
+      name === ""
+        ? `${which} is a group's and names none; let the program that has the group go on with GroupSession.resume.`
+        : `${which} is for group ${show(name)}, which is not here.`,
+    );
   }
   const deadline = request?.deadline === undefined ? {} : { deadline: request.deadline };
   const run = group.stream(head.header.id, null, {

@@ -2,7 +2,7 @@ import { parkedHost, readRequest } from "../agent/persist/claim-run.ts";
 import { agentOf, type DueRun } from "../lifecycle/runs/due-run.ts";
 import type { SessionHead } from "../session/log/fold.ts";
 import type { OpenRun } from "../session/log/open-runs.ts";
-import { nextRun } from "../session/log/run-fold.ts";
+import { laterRun, nextRun } from "../session/log/run-fold.ts";
 import type { SessionStore } from "../session/store.ts";
 import type { RunQueue } from "./run-queue.ts";
 import { readRunOrigin } from "./begin-run.ts";
@@ -24,7 +24,7 @@ export async function runnerOf(store: SessionStore, head: SessionHead, run: Open
   return runnerOfDue(store, { head, run, request, agent: await agentOf(store, head, run, request) });
 }
 
-/** The same for a due run, which names its agent. */
+/** The runner of a due run, which names its agent. */
 export async function runnerOfDue(store: SessionStore, { head, run, request, agent: asked }: DueRun): Promise<string> {
   const host = await parkedHost(store, head.header.id, run);
   if (host !== null) return runnerOfHost(host);
@@ -34,7 +34,7 @@ export async function runnerOfDue(store: SessionStore, { head, run, request, age
   return agent ?? group ?? "";
 }
 
-/** What `notifyNext` needs. */
+/** The options of `notifyNext`. */
 export interface SessionNotifier {
   readonly store: SessionStore;
   readonly queue: RunQueue;
@@ -68,14 +68,8 @@ export async function notifyNext(
       await queue.notify(sessionId, { runner: await runnerOf(store, head, due), ...at });
     return;
   }
-  const [next] = waitingOf(head).sort((one, other) => (one.notBefore < other.notBefore ? -1 : 1));
-  if (next !== undefined) {
+  const next = laterRun(head.openRuns);
+  if (next !== null) {
     await queue.notify(sessionId, { runner: await runnerOf(store, head, next), at: new Date(next.notBefore) });
   }
-}
-
-/** The runs that wait for their start time, if no other run precedes them. */
-function waitingOf({ openRuns }: SessionHead): (OpenRun & { readonly notBefore: string })[] {
-  if (openRuns.some(({ state }) => state !== "requested")) return [];
-  return openRuns.flatMap((run) => (run.notBefore === undefined ? [] : { ...run, notBefore: run.notBefore }));
 }

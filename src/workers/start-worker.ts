@@ -1,7 +1,7 @@
 import { hostname } from "node:os";
 import { setTimeout as pause } from "node:timers/promises";
 import { prepareModels } from "../agent/agent.ts";
-import { abandonRun } from "../agent/active-runs.ts";
+import { abandonRun, parkRunEarly } from "../agent/active-runs.ts";
 import { LEASE_MS_DEFAULT } from "../agent/persist/lease-hold.ts";
 import { errorRecord } from "../agent/run-error.ts";
 import type { RunEvent } from "../agent/run-event.ts";
@@ -11,8 +11,9 @@ import type { GroupRun } from "../group/group-run.ts";
 import type { DueRun } from "../lifecycle/runs/due-run.ts";
 import { SessionError, SessionNotFoundError, StoreUnreachableError, show } from "../session/errors.ts";
 import { blockedIdOf, type OpenRun, requestIdOf } from "../session/log/open-runs.ts";
-import { nextRun } from "../session/log/run-fold.ts";
+import { hasBegun, nextRun } from "../session/log/run-fold.ts";
 import type { SessionHead } from "../session/log/fold.ts";
+import type { Transcript } from "../session/value/transcript.ts";
 import { checkCount } from "../stores/complete/valid-arguments.ts";
 import { type Beginning, type BegunRun, beginRun } from "./begin-run.ts";
 import { InProcessQueue } from "./in-process-queue.ts";
@@ -26,7 +27,7 @@ import { UserStorage } from "./user-storage.ts";
 import { UserSlots } from "./user-slots.ts";
 import { WorkerMetrics } from "./worker-metrics.ts";
 import { agentsByName, checkWorker, modelsById, type WorkerInit } from "./worker-options.ts";
-import { REPLY_MS, sayPresent, WorkerRoster } from "./worker-roster.ts";
+import { REPLY_MS, announceWorker, WorkerRoster } from "./worker-roster.ts";
 import type { WorkerRun, WorkerView } from "./worker-view.ts";
 
 const CONCURRENCY_DEFAULT = 32;
@@ -70,7 +71,7 @@ export async function startWorker(init: WorkerInit): Promise<RunWorker> {
   return startWorkerOn(init, null);
 }
 
-/** The same, with a shared counter of stored bytes; null if the worker counts them itself. */
+/** As `startWorker`, with a shared counter of stored bytes; null if the worker counts them itself. */
 export async function startWorkerOn(init: WorkerInit, storage: UserStorage | null): Promise<RunWorker> {
   checkWorker(init);
   const { manager, agents, groups = {}, models = [], storedBytesPerUser = null } = init;
@@ -151,7 +152,7 @@ class StartedWorker implements RunWorker {
     const quiet = this.#queue.onError(this.#report);
     await this.#publisher.start();
     await this.#roster.start();
-    const leave = await sayPresent(this.#queue, () => this.view);
+    const leave = await announceWorker(this.#queue, () => this.view);
     this.#ends.push(
       leave,
       () => this.#publisher.close(),
@@ -200,6 +201,8 @@ class StartedWorker implements RunWorker {
 
   async #close(drainMs: number): Promise<void> {
     const closed = this.#listening?.close();
+    // Their answers can come through any process, so this one need not wait for them.
+    for (const { run } of this.#held.values()) parkRunEarly(run.id);
     const late = setTimeout(() => {
       for (const { run } of this.#held.values()) void abandonRun(run.id);
     }, drainMs);
@@ -298,7 +301,7 @@ class StartedWorker implements RunWorker {
     return this.#queue.notify(sessionId, { runner, at });
   }
 
-  /** Records why a run could not be started, once for each reason, so that whoever requested it can see it. */
+  /** Records why a run could not be started, once for each reason, for the user who requested it. */
   async #block({ head, run }: Pick<DueRun, "head" | "run">, error: unknown): Promise<void> {
     const { code, message } = blockOf(error, this.#name);
     if (PASSING.has(code) || run.blocked === code) return;
@@ -315,7 +318,7 @@ class StartedWorker implements RunWorker {
   /** Whether the user has storage left. If not, a run that has not started ends with an error that says so. */
   async #checkRoom({ head, run }: DueRun): Promise<boolean> {
     const { id, userId } = head.header;
-    if (userId === null || run.state !== "requested") return true;
+    if (userId === null || hasBegun(run)) return true;
     try {
       await this.#storage.checkRun(userId, id);
       return true;
@@ -344,7 +347,7 @@ class StartedWorker implements RunWorker {
 
   #measure({ run, request }: DueRun): void {
     if (run.state === "started") this.#metrics.tookOver();
-    if (run.state !== "requested" || request === null) return;
+    if (hasBegun(run) || request === null) return;
     const asked = Date.parse(request.timestamp);
     this.#metrics.began(Math.max(0, Date.now() - Math.max(asked, Date.parse(request.notBefore ?? "") || 0)));
   }
@@ -353,15 +356,16 @@ class StartedWorker implements RunWorker {
     const { run, done } = begun;
     const held = { ...about, since: new Date().toISOString(), run };
     this.#held.set(about.runId, held);
+    if (this.#closing !== null) parkRunEarly(run.id);
     const quiet = this.#publisher.publish(about, run);
     // Without another worker, a run may as well end here.
     const handsOver = !(this.#queue instanceof InProcessQueue);
-    const endsRound = roundEnds();
     run.listen((event: RunEvent | GroupEvent) => {
-      if (event.type === "run-parked") this.#tellParked(held, event.questions);
-      if (!endsRound(event)) return;
-      void this.#stopWithoutRoom(about).catch(this.#report);
-      if (handsOver && signal.aborted) void abandonRun(run.id);
+      if (event.type === "run-parked") this.#reportParked(held, event.questions);
+      const isOver = endsRound(event, run);
+      if (isOver) void this.#stopWithoutRoom(about).catch(this.#report);
+      // A round without calls has no result; the next one has not asked its model yet.
+      if ((isOver || event.type === "round-started") && handsOver && signal.aborted) void abandonRun(run.id);
     });
     try {
       await done;
@@ -373,7 +377,7 @@ class StartedWorker implements RunWorker {
     }
   }
 
-  #tellParked(
+  #reportParked(
     { sessionId, userId, runId }: WorkerRun,
     questions: Extract<RunEvent, { type: "run-parked" }>["questions"],
   ): void {
@@ -465,19 +469,23 @@ function blockOf(error: unknown, worker: string): { readonly code: string; reado
 }
 
 /**
- * Tells for each event whether another worker can continue from there without repeating work: the last result of a
- * round, or the turn of a group's agent, is recorded.
+ * Whether another worker can continue after an event without repeating work: the last result of a round, or the turn of a
+ * group's agent, is recorded. The run may have been recovered in the middle of a round.
  */
-function roundEnds(): (event: RunEvent | GroupEvent) => boolean {
-  let openCalls = 0;
-  return (event) => {
-    if (event.type === "agent-finished") return true;
-    if ("agent" in event) return false;
-    if (event.type === "round-finished") openCalls = event.message.toolCalls?.length ?? 0;
-    if (event.type !== "tool-finished") return false;
-    openCalls -= 1;
-    return openCalls === 0;
-  };
+function endsRound(event: RunEvent | GroupEvent, run: SessionRun | GroupRun): boolean {
+  if (event.type === "agent-finished") return true;
+  return event.type === "tool-finished" && "transcript" in run && lacksNoResult(run.transcript);
+}
+
+/** Whether the calls of the last answer have as many results. Calls may share an id. */
+function lacksNoResult(transcript: Transcript): boolean {
+  let results = 0;
+  for (let index = transcript.length - 1; index >= 0; index--) {
+    const message = transcript.at(index)?.message;
+    if (message?.role === "tool") results += 1;
+    if (message?.role === "assistant") return results >= (message.toolCalls?.length ?? 0);
+  }
+  return false;
 }
 
 /**

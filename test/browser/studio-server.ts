@@ -122,6 +122,11 @@ export class StudioServer implements AsyncDisposable {
     return new StudioServer(kind, directory, await launch(directory, PROGRAMS[kind](directory, 0, 0), kind));
   }
 
+  /** The database of its sessions. */
+  get databasePath(): string {
+    return join(this.#directory, "skein.db");
+  }
+
   /** Kills it, as a power cut does. */
   async kill(): Promise<void> {
     if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
@@ -160,7 +165,7 @@ interface Launched {
 async function launch(directory: string, args: readonly string[], kind: ServerKind): Promise<Launched> {
   // Keys of the developer would offer models that cost money.
   const keys = { OPENAI_API_KEY: "", ANTHROPIC_API_KEY: "" };
-  // Nor must sessions of the developer's own programs be shown.
+  // Sessions of the developer's own programs must not be shown.
   const env = {
     ...process.env,
     ...foreignEnvironment(homeOf(directory)),

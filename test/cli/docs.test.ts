@@ -47,6 +47,19 @@ test.each(questions)("a newcomer who asks “%s” finds the answer within two s
   expect(answering, found.map((hit) => `${hit.page.name}: ${hit.section.heading}`).join("\n")).not.toEqual([]);
 });
 
+test("each term of other libraries in the glossary finds a page that the glossary links", async () => {
+  const [, table = ""] = (await readFile(join(DOCS, "glossary.md"), "utf8")).split("## Words that people look for");
+  const rows = [...table.matchAll(/^\| ([^|]+) \| [^|]+ \| (.*\]\(.*) \|$/gm)];
+  const missing = rows.flatMap(([, terms = "", links = ""]) => {
+    const linked = [...links.matchAll(/\]\(([\w/-]+)\.md/g)].map(([, page]) => page);
+    const found = (term: string) => searchDocs(index, term, 4).map(({ page }) => page.name);
+    // `skein chat` has a page of its own.
+    return terms.split(", ").filter((term) => term !== "chat" && !found(term).some((page) => linked.includes(page)));
+  });
+  expect(rows.length).toBeGreaterThan(30);
+  expect(missing).toEqual([]);
+});
+
 test("shows the pages that were found, the best section, a page by its name and a section of it", async () => {
   const { stdout } = await runHere(["docs", "fallback", "model"]);
   expect(stdout).toMatch(/^recipes\/a-fallback-model {2}A fallback model\n/);
@@ -74,7 +87,7 @@ test("lists all pages without words, and says so when nothing was found", async 
   expect(mistyped.stderr).toContain("telemetry");
 });
 
-test("--open writes the page as a file of its own and opens it", async () => {
+test("--open writes the page to a separate file and opens it", async () => {
   const directory = await makeDirectory();
   const opened = join(directory, "opened");
   for (const name of ["xdg-open", "open"]) {

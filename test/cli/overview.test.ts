@@ -25,7 +25,7 @@ test("shows the sessions of the default store, and what other programs left, cou
     [
       "Sessions here       0 in ~/skein",
       "On this machine     Codex 1 · opencode · pi 2",
-      "                    skein serve --follow all     look at them, search them, go on with them",
+      "                    skein serve --follow all     view, search and continue them",
       "                    opencode export <session> > talk.json && skein import talk.json  import a session of opencode",
       "Begin               skein chat · skein serve · skein docs · skein --help",
       "",
@@ -36,7 +36,7 @@ test("shows the sessions of the default store, and what other programs left, cou
   expect(await overview()).toContain("Sessions here       1 in ~/skein\n");
 });
 
-test("creates no store by looking, and says nothing of programs that are not there", async () => {
+test("creates no store, and does not list programs that are not installed", async () => {
   const { directory } = await foreignHome({ empty: true });
   expect(await overview()).toBe(
     "Sessions here       0 in ~/skein\nBegin               skein chat · skein serve · skein docs · skein --help\n",

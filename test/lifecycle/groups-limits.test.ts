@@ -11,6 +11,7 @@ import { scripted } from "../../src/models/scripted.ts";
 import { textOf } from "../../src/session/message.ts";
 import { openMemoryStore } from "../../src/stores/memory/index.ts";
 import { call } from "../sample-log.ts";
+import { calling, modelOf, toolOf } from "../sample-run.ts";
 import { agentOf, entriesOf, hanging, linesOf, phasesOf, stageOn } from "./groups-sample.ts";
 
 const boom = new RangeError("boom");
@@ -226,4 +227,36 @@ test("the config or the group itself limits the number of agents", async () => {
   expect(two.agentNames).toEqual(["ada", "bob"]);
   const one = new GroupSession({ manager, maxAgents: 1 }).addAgent(agentOf("ada"));
   expect(() => one.addAgent(agentOf("bob"))).toThrow(expect.objectContaining({ code: "CAPACITY", limit: 1 }));
+});
+
+test.each([
+  ["rounds with calls", { maxToolRounds: 2 }],
+  ["budget", { budget: { totalTokens: 60 } }],
+])("the limits of an agent's turn hold over all claims of the group's run: its %s", async (_what, limits) => {
+  const { group, id, store, manager } = await stageOn(openMemoryStore());
+  const usage = { inputTokens: 20, outputTokens: 10, totalTokens: 30 };
+  let [asked, dies] = [0, (): void => {}];
+  const model = modelOf(async () => {
+    asked += 1;
+    if (asked % 2 === 1) return { ...calling(call(`c${asked}`, "look")), usage };
+    dies();
+    return new Promise<never>(() => {});
+  });
+  const tools = [toolOf("look", () => "seen", { idempotent: true })];
+  const ada = createAgent({ name: "ada", prompt: "Work.", builtInTools: false, model, tools, ...limits });
+  await manager.request(id, { group: "crew", input: "Go.", runId: "r" });
+  let claims = 0;
+  for (let died = true; died && claims < 8; claims++) {
+    const dead = new Promise<true>((resolve) => {
+      dies = () => resolve(true);
+    });
+    const run = group().addAgent(ada).stream(id, null, { runId: "r", maxRounds: 1, park: false });
+    died = await Promise.race([dead, run.then(() => false as const)]).catch(() => true);
+    if (died) await drainRuns({ timeoutMs: 0, ids: [run.id] });
+  }
+  const rounds = (await entriesOf(store, id)).filter(
+    (entry) => entry.type === "message" && entry.message.role === "assistant",
+  );
+  expect([claims, rounds.length]).toEqual("maxToolRounds" in limits ? [2, 2] : [3, 3]);
+  expect((await store.head(id))?.openRuns).toEqual([]);
 });

@@ -8,13 +8,14 @@ import { agentOf, openIn, payingAgent, phasesIn, questionIn, saidIn, slowAgent }
 /** Runs that are requested, cancelled, steered and answered. */
 export const requestCases: readonly LifecycleCase[] = [
   {
-    name: "records a request once, whatever its state and the limits are by then, and refuses another one under its id",
+    name: "records a request once, even if its state or the limits have changed, and refuses a different one under its id",
     async run({ store, manager }) {
       const desk = manager();
       await desk.create({ userId: "ann", id: "s" });
       const asked = { agent: "clerk", input: "Hello.", runId: "r" };
       const request = (): Promise<unknown> => desk.request("s", asked, { actor: "ann" });
-      expect(await request()).toEqual({ runId: "r", sessionId: "s" });
+      const head = { version: 1, openRuns: [{ runId: "r", state: "requested" }] };
+      expect(await request()).toMatchObject({ runId: "r", sessionId: "s", head });
       const [entry, ...others] = await entriesOf(store, "s");
       expect(entry).toMatchObject({ type: "run_request", id: requestIdOf("r"), by: "ann", agent: "clerk" });
       expect(others).toEqual([]);

@@ -1,6 +1,8 @@
+import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
-import { expect, onTestFinished, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { redisMissing, startRedis } from "../../scripts/redis.mjs";
+import { drainRuns } from "../../src/agent/active-runs.ts";
 import { createAgent } from "../../src/agent/agent.ts";
 import { createClient, type WireRunEvent } from "../../src/http/client/index.ts";
 import { createServer } from "../../src/http/index.ts";
@@ -9,11 +11,20 @@ import { GroupSession } from "../../src/group/group-session.ts";
 import { RoundRobinTurnManager } from "../../src/group/turns/round-robin-turn-manager.ts";
 import type { ModelReply } from "../../src/agent/model/model.ts";
 import { openMemoryStore } from "../../src/stores/memory/index.ts";
-import { bullmqQueue, inProcessQueue, type RunQueue, startWorker, type WorkerInit } from "../../src/workers/index.ts";
+import { openSqliteStore } from "../../src/stores/sqlite/index.ts";
+import {
+  bullmqQueue,
+  inProcessQueue,
+  type RunQueue,
+  type RunWorker,
+  startWorker,
+  type WorkerInit,
+} from "../../src/workers/index.ts";
+import { makeDirectory } from "../faults/jsonl-support.ts";
 import { answering, type Gate, gate, pausing } from "../http/runs-agents.ts";
 import { allOf, nextOf } from "../http/runs-server.ts";
 import { TOKENS, tokenOf } from "../http/server-support.ts";
-import { callOf, calling, toolOf } from "../sample-run.ts";
+import { callOf, calling, modelOf, saying, toolOf } from "../sample-run.ts";
 import { redisSkip } from "../redis-server.ts";
 import { skipBecause } from "../skip.ts";
 import { idle, openFleet } from "./fleet-support.ts";
@@ -198,6 +209,97 @@ test("a group is run as agents are, and stopped at its deadline", async () => {
     { type: "run", phase: "finished" },
     { type: "run", phase: "failed", error: { code: "DEADLINE" } },
   ]);
+});
+
+test("a group's run that names no group is not given to a worker's only group", async () => {
+  const manager = new SessionManager({ store: openMemoryStore() });
+  const hold = gate();
+  const crew = (reply: Parameters<typeof answering>[0]) =>
+    new GroupSession({ manager }).addAgent(answering(reply, [], "member"));
+  const { sessionId } = await manager.create({ userId: "ann" });
+  const run = crew([pausing(["a", "b"], hold)]).stream(sessionId, "Go.");
+  for await (const event of run) if (event.type === "text-delta") break;
+  await Promise.all([
+    drainRuns({ timeoutMs: 0, ids: [run.id] }),
+    expect(run).rejects.toMatchObject({ code: "ABORTED" }),
+  ]);
+  const { queue, store } = await work({ agents: [], groups: { crew: crew(["Not mine."]) }, manager });
+  await queue.notify(sessionId, { runner: "" });
+  await expect
+    .poll(async () => (await store.head(sessionId))?.openRuns)
+    .toMatchObject([{ runId: run.id, state: "started", blocked: "AGENT_NOT_FOUND" }]);
+});
+
+describe("a worker that drains hands a run over when the last result of a round is recorded", () => {
+  /** A worker on a queue that others could share, a run with two calls, and its log. */
+  async function draining(): Promise<{
+    readonly rows: () => Promise<string[]>;
+    readonly start: () => Promise<RunWorker>;
+    readonly asked: () => number;
+    readonly acting: () => number;
+    readonly slow: Gate;
+  }> {
+    const store = await openSqliteStore({ path: join(await makeDirectory(), "skein.db") });
+    onTestFinished(() => store.close());
+    const manager = new SessionManager({ store });
+    const slow = gate();
+    let [asked, acting] = [0, 0];
+    const model = modelOf(async () => {
+      asked += 1;
+      return asked === 1 ? calling(callOf("1", "quick"), callOf("2", "slow")) : saying("Done.");
+    });
+    const act = async (): Promise<string> => {
+      acting += 1;
+      await slow.opened;
+      return "done";
+    };
+    const tools = [toolOf("quick"), toolOf("slow", act, { idempotent: true })];
+    const agents = [createAgent({ name: "helper", prompt: "Work.", model, tools, builtInTools: false })];
+    const { sessionId } = await manager.create({ userId: "ann" });
+    await manager.request(sessionId, { agent: "helper", input: "Go." });
+    const start = async (): Promise<RunWorker> => {
+      const inner = inProcessQueue();
+      // Any queue but the one in the process may have other workers.
+      const queue = new Proxy({} as RunQueue, {
+        get: (_target, key: keyof RunQueue) => inner[key].bind(inner),
+      });
+      const { worker } = await work({ agents, queue, manager });
+      await queue.notify(sessionId, { runner: "helper" });
+      return worker;
+    };
+    const rows = async (): Promise<string[]> => {
+      const told: string[] = [];
+      for await (const entry of store.read(sessionId))
+        if (entry.type === "message") told.push(entry.message.role);
+        else if (entry.type === "run") told.push(entry.phase);
+      return told;
+    };
+    return { rows, start, slow, asked: () => asked, acting: () => acting };
+  }
+
+  test("and not before", async () => {
+    const { rows, start, slow, asked, acting } = await draining();
+    const worker = await start();
+    await expect.poll(acting).toBe(1);
+    await expect.poll(rows).toContain("tool");
+    const closed = worker.close();
+    slow.open();
+    await closed;
+    expect([asked(), await rows()]).toEqual([1, ["user", "started", "assistant", "tool", "tool"]]);
+  });
+
+  test("if it took over the run in the middle of the round, too", async () => {
+    const { rows, start, slow, asked, acting } = await draining();
+    const first = await start();
+    await expect.poll(rows).toContain("tool");
+    await first.close({ drainMs: 0 });
+    const second = await start();
+    await expect.poll(acting).toBe(2);
+    const closed = second.close();
+    slow.open();
+    await closed;
+    expect([asked(), await rows()]).toEqual([1, ["user", "started", "assistant", "tool", "started", "tool"]]);
+  });
 });
 
 test("a run is requested on one server, streamed on a second, approved on a third and finished on a fourth", async (context) => {

@@ -2,6 +2,7 @@ import { defined } from "../../internal/defined.ts";
 import { acceptable, compactionMessage, contextPath, messagesOf } from "../../session/context/context.ts";
 import type { Entry } from "../../session/log/entry.ts";
 import { rootIdOf } from "../../session/log/header.ts";
+import type { Message } from "../../session/message.ts";
 import type { SessionTree } from "../../tree/session-tree.ts";
 import { promptCacheKey } from "../model/cache-key.ts";
 import type { Model, ModelRequest } from "../model/model.ts";
@@ -9,8 +10,8 @@ import { readSetup, type WholeSetup } from "../persist/run-setup.ts";
 import { isCached } from "./cache-warmth.ts";
 
 /**
- * The request that the next turn of a session would send, if the log has all of it and the provider has its beginning in its cache;
- * else null. `path` is the part of the path that models see.
+ * The request that the next turn of a session would send, if the log records all of it and the provider has its prefix in the cache; else
+ * null. `path` is the part of the path that models see.
  */
 export async function loggedRequest(
   tree: SessionTree,
@@ -29,16 +30,18 @@ export async function loggedRequest(
   const summary = compaction === null ? [] : [compactionMessage(compaction.summary)];
   const { header } = tree.head;
   return {
-    messages: [
-      ...(instructions === undefined ? [] : [{ role: "system", content: instructions } as const]),
-      ...acceptable([...summary, ...entries.flatMap(messagesOf)]),
-    ],
+    messages: [...instructionMessages(instructions), ...acceptable([...summary, ...entries.flatMap(messagesOf)])],
     ...defined({ tools, thinkingLevel, toolChoice, maxOutputTokens, temperature, stop }),
     cacheKey: promptCacheKey(rootIdOf(header), header.userId),
   };
 }
 
-/** A setup of the session's own; null if the log does not have all that was sent. */
+/** The instructions of an agent as messages of a request: none if they are empty, because some providers refuse that. */
+export function instructionMessages(instructions: string | undefined): readonly Message[] {
+  return instructions === undefined || instructions === "" ? [] : [{ role: "system", content: instructions }];
+}
+
+/** The session's last setup; null if the log does not record the whole request. */
 async function wholeSetup({ store, head }: SessionTree, id: string): Promise<WholeSetup | null> {
   const setup = (await readSetup(store, head.header, id))?.setup ?? null;
   if (setup === null) return null;

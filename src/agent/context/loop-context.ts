@@ -10,13 +10,14 @@ import { isReminder } from "../../session/context/reminder.ts";
 import type { Entry, EntryOf } from "../../session/log/entry.ts";
 import { type Message, textOf } from "../../session/message.ts";
 import { messageTokens } from "../../session/context/tokens.ts";
+import { refersToBlobs } from "../../stores/blobs/message-blobs.ts";
 import { type Row, rowOf, Transcript } from "../../session/value/transcript.ts";
 
 type CompactionBody = Omit<EntryOf<"compaction">, "seq" | "parentId" | "timestamp">;
 
 /**
  * The content of the next request of a run: the agent's rows, the past (after the last compaction), and the run's own
- * rows. Adding a row takes constant time; the messages of a request are put together when they are read.
+ * rows. Adding a row takes constant time; the messages of a request are assembled when they are read.
  */
 export class LoopContext {
   readonly #instructions: readonly Message[];
@@ -24,8 +25,10 @@ export class LoopContext {
   /** The rows before the run, or those that a compaction kept. */
   #past: () => readonly Row[];
   #own: Row[] = [];
-  /** Undefined: not looked for since the rows changed. */
+  /** Undefined if it was not computed since the rows changed. */
   #reminder: string | null | undefined;
+  /** Whether a message refers to blobs; null: not looked for since the rows changed. */
+  #blobs: boolean | null = null;
   /** The tokens up to the last answer with a count, plus an estimate for later rows; null until needed. */
   #tokens: number | null = null;
   readonly #firstCounted: number;
@@ -42,13 +45,14 @@ export class LoopContext {
     return this.#changes;
   }
 
-  /** Starts again with a transcript that was read anew after an edit. */
+  /** Starts again with a transcript that was read again after an edit. */
   reset(transcript: Transcript): void {
     this.#changes += 1;
     this.#past = this.#rowsOf(transcript);
     this.#own = [];
     this.#tokens = this.#estimateTokens();
     this.#reminder = undefined;
+    this.#blobs = null;
   }
 
   /** Replaces messages in requests only, by the ids of their rows. */
@@ -63,6 +67,7 @@ export class LoopContext {
     this.#own = this.#own.map(replaced);
     this.#tokens = this.#estimateTokens();
     this.#reminder = undefined;
+    this.#blobs = null;
   }
 
   /** The rows before the last answer that is followed by more than `olderThan` messages, and that answer. */
@@ -85,6 +90,14 @@ export class LoopContext {
     return once(() => rowsFrom(past, known?.from ?? 0));
   }
 
+  /** Whether a message of the next request refers to blobs, so that the messages need not be put together to tell. */
+  get refersToBlobs(): boolean {
+    this.#blobs ??=
+      this.#instructions.some(refersToBlobs) ||
+      [...this.#past(), ...this.#own].some(({ message }) => refersToBlobs(message));
+    return this.#blobs;
+  }
+
   /** The last reminder in the context; null if there is none. */
   get lastReminder(): string | null {
     if (this.#reminder === undefined) {
@@ -97,6 +110,7 @@ export class LoopContext {
   push(row: Row): void {
     this.#own.push(row);
     if (isReminder(row.message)) this.#reminder = textOf(row.message.content);
+    if (this.#blobs === false) this.#blobs = refersToBlobs(row.message);
     if (this.#tokens === null) return;
     const counted = countedTokens(row.message);
     this.#tokens = counted > 0 ? counted : this.#tokens + messageTokens(row.message);
@@ -126,7 +140,7 @@ export class LoopContext {
     return shouldCompact(this.tokens, contextWindow, settings);
   }
 
-  /** What a compaction would drop and keep; null if there is nothing to summarize. */
+  /** The plan of a compaction; null if there is nothing to summarize. */
   plan(settings: Partial<CompactionSettings>): CompactionPlan | null {
     const entries = [...this.#past(), ...this.#own].map(entryOf);
     const path =
@@ -150,6 +164,7 @@ export class LoopContext {
     this.#own = [];
     this.#tokens = this.#estimateTokens();
     this.#reminder = undefined;
+    this.#blobs = null;
     return this.#compaction;
   }
 

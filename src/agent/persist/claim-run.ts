@@ -4,8 +4,8 @@ import type { EntryDraft, EntryOf } from "../../session/log/entry.ts";
 import { SessionBusyError, SessionError, show } from "../../session/errors.ts";
 import { isOwn, type SessionHead } from "../../session/log/fold.ts";
 import { type OpenRun, requestIdOf } from "../../session/log/open-runs.ts";
-import { runBefore } from "../../session/log/run-fold.ts";
-import type { Guard, SessionStore } from "../../session/store.ts";
+import { hasBegun, runBefore } from "../../session/log/run-fold.ts";
+import type { AppendOptions, SessionStore } from "../../session/store.ts";
 import type { LogAccess } from "./log-access.ts";
 import type { RunAgent } from "./persist-option.ts";
 
@@ -22,14 +22,19 @@ export interface ClaimRequest {
   readonly version?: number | undefined;
   /** The agent that answers, for the `started` record. */
   readonly answers?: RunAgent | undefined;
+  /** Whether the head was read before the lease was taken: then the log must not have grown since. */
+  readonly early?: boolean;
 }
 
 /** A claimed session, held by one run. */
 export interface Claim {
   readonly head: SessionHead;
-  /** The guard of the append that starts the run: the run is still open. It detects a cancel in the meantime. */
-  readonly guard: Guard;
-  /** The entries that the run appends before its first row: the ends of runs whose process is gone. */
+  /**
+   * How the run is started: only if it is still open, which detects a cancel in the meantime, and the log is as it was
+   * read.
+   */
+  readonly condition: Pick<AppendOptions, "guard" | "expectedVersion">;
+  /** The entries that the run appends before its first row: the ends of runs whose process has died. */
   readonly ends: readonly EntryDraft[];
   /** The `started` entry, appended after the input and these ends; the caller adds how many entries precede it. */
   readonly started: EntryDraft & { readonly type: "run" };
@@ -54,12 +59,13 @@ export interface Claim {
  */
 export async function claimRun<T>(
   access: LogAccess,
-  { runId, version, answers }: ClaimRequest,
+  { runId, version, answers, early = false }: ClaimRequest,
   begin: (claim: Claim) => Promise<T>,
 ): Promise<T> {
   await access.acquire();
   try {
     const head = await access.head();
+    const unchanged = early ? { expectedVersion: head.version } : {};
     const store = access.store as SessionStore;
     await checkKnown(store, head, version);
     const mine = head.openRuns.find((run) => run.runId === runId);
@@ -69,13 +75,20 @@ export async function claimRun<T>(
     const ends = head.openRuns.flatMap((run) => (run.state === "started" && run !== mine ? endOf(run) : []));
     const end = mine === undefined ? null : endOfClaims(mine);
     if (end !== null) {
-      await access.append([...ends, end.draft], { guard: access.guard });
+      await access.append([...ends, end.draft], { guard: access.guard, ...unchanged });
       throw end.error;
     }
     const started = { type: "run", runId, phase: "started", claim: access.lease?.token ?? 0, ...answers } as const;
-    const request = mine?.state === "requested" ? await readRequest(store, head.header.id, runId) : null;
+    const request = mine !== undefined && !hasBegun(mine) ? await readRequest(store, head.header.id, runId) : null;
     const guard = { ...access.guard, ...(mine === undefined ? {} : { openRun: runId }) };
-    return await begin({ head, guard, ends, started, request, isFirst: mine === undefined });
+    return await begin({
+      head,
+      condition: { guard, ...unchanged },
+      ends,
+      started,
+      request,
+      isFirst: mine === undefined,
+    });
   } catch (error) {
     await access.release(null).catch(() => {});
     throw error;
@@ -86,7 +99,7 @@ export async function claimRun<T>(
 async function checkNew(store: SessionStore, { header }: SessionHead, runId: string): Promise<void> {
   const request = await readRequest(store, header.id, runId);
   if (request === null || !isOwn(header, request, request.seq)) return;
-  throw new SessionError("CONFLICT", `Run ${show(runId)} of session ${header.id} is over; use another runId.`);
+  throw new SessionError("CONFLICT", `Run ${show(runId)} of session ${header.id} has ended; use another runId.`);
 }
 
 /**
@@ -101,7 +114,7 @@ async function checkKnown(store: SessionStore, head: SessionHead, version: numbe
     if (!RUN_FACTS.has(entry.type) && !isCallOrResult(entry)) continue;
     throw new SessionError(
       "CONFLICT",
-      `Another run went on in session ${id} meanwhile; read it again with resumeSession.`,
+      `Another run continued session ${id} in the meantime; read it again with resumeSession.`,
     );
   }
 }
@@ -117,7 +130,7 @@ async function checkHost(store: SessionStore, { header: { id } }: SessionHead, r
   if (host === null) return;
   throw new SessionError(
     "NO_SANDBOX",
-    `Run ${run.runId} of session ${id} has its files on the machine ${show(host)}; go on with it there, or fork the session.`,
+    `Run ${run.runId} of session ${id} has its files on the machine ${show(host)}; continue it there, or fork the session.`,
   );
 }
 
@@ -134,7 +147,7 @@ export async function parkedHost(
   return null;
 }
 
-/** The same; null if it is this machine. */
+/** As `parkedHost`, but null if it is this machine. */
 export async function hostElsewhere(store: SessionStore, sessionId: string, run: OpenRun): Promise<string | null> {
   const host = await parkedHost(store, sessionId, run);
   return host === hostname() ? null : host;
@@ -148,7 +161,7 @@ function endOfClaims(run: OpenRun): { readonly draft: EntryDraft; readonly error
   return { draft, error: new SessionError("RUN_ENDED", `Run ${run.runId} ${why}; start another one.`) };
 }
 
-/** The end to record for a run whose process is gone; whoever holds the session can record it. */
+/** The end to record for a run whose process has died; the holder of the session records it. */
 export function endOf({ runId, cancelled }: OpenRun): EntryDraft {
   const phase = cancelled === true ? "cancelled" : "failed";
   return { type: "run", runId, phase, error: "The run was interrupted." };

@@ -45,7 +45,7 @@ export interface LogAccess {
   readonly lease: LeaseHold | null;
   /** How many more turns the session accepts; null for any number. */
   readonly room: SessionRoom | null;
-  /** Who pays for the run; absent or null if nobody does, or the payer of the run around it. */
+  /** The payer of the run; absent or null if it has none, or if the enclosing run has the payer. */
   readonly payer?: Payer | null;
   append(drafts: readonly EntryDraft[], options: AppendOptions): Promise<LogAppended>;
   head(): Promise<SessionHead>;
@@ -81,6 +81,8 @@ export class StoreAccess implements LogAccess {
   readonly takesOthers = true;
   readonly store: SessionStore;
   readonly sessionId: string;
+  /** The append of the store or the tree itself. */
+  readonly append: StoreAccessInit["append"];
   readonly #init: StoreAccessInit;
   #lease: LeaseHold | null = null;
   #header: LogAccess["header"];
@@ -89,6 +91,7 @@ export class StoreAccess implements LogAccess {
     this.#init = init;
     this.store = init.store;
     this.sessionId = init.sessionId;
+    this.append = init.append;
     this.#header = { id: init.sessionId, forkedFrom: null, userId: null };
   }
 
@@ -110,10 +113,6 @@ export class StoreAccess implements LogAccess {
 
   get room(): SessionRoom | null {
     return this.#init.room?.() ?? null;
-  }
-
-  append(drafts: readonly EntryDraft[], options: AppendOptions): Promise<LogAppended> {
-    return this.#init.append(drafts, options);
   }
 
   async head(): Promise<SessionHead> {
@@ -194,7 +193,7 @@ export class FileAccess implements LogAccess {
 }
 
 /** The log of a run that is not stored: entries get an id and a position, and are not written anywhere. */
-export class UnkeptAccess implements LogAccess {
+export class UnstoredAccess implements LogAccess {
   readonly sessionId = null;
   readonly store = null;
   readonly shared = false;
@@ -224,7 +223,7 @@ export class UnkeptAccess implements LogAccess {
   }
 
   head(): Promise<never> {
-    return Promise.reject(new SessionError("NO_SESSION", "The run is not kept, so that it has no stored session."));
+    return Promise.reject(new SessionError("NO_SESSION", "The run is not stored, so it has no session in a store."));
   }
 
   async acquire(): Promise<void> {}

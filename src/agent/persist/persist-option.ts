@@ -1,5 +1,6 @@
 import type { FactBody } from "../../session/log/entry.ts";
 import type { SessionError } from "../../session/errors.ts";
+import type { SessionHead } from "../../session/log/fold.ts";
 import type { Payer } from "../../session/payer.ts";
 import type { SessionStore } from "../../session/store.ts";
 import type { Session } from "../../session/value/session.ts";
@@ -46,17 +47,22 @@ export interface LogRequest {
   readonly answers?: RunAgent;
   /** The version of the log that the caller knew; if others changed a run since then, that is a conflict. */
   readonly version?: number;
+  /**
+   * The head of the log, if the caller just read it: the claim starts from it, and is a conflict if the log has grown
+   * since.
+   */
+  readonly head?: SessionHead;
   /** The session that the run produces. */
   readonly output: Session;
   /** The session from which the run started; its rows are written first, unless they are already stored. */
   readonly user: Session;
   /** The agent's instructions, stored as a setting for the process that continues; absent if their text must not be stored. */
   readonly systemPrompt?: string | null;
-  /** What the agent's requests contain beside their messages; absent if the run records no setup. */
+  /** The setup of the agent's requests; absent if the run records no setup. */
   readonly setup?: PresentSetup;
   /** The user who wrote the rows of `user`, the run's input, if no recorded request names them. */
   readonly by?: string;
-  /** Who pays for the run (default: the payer of the tree's session). */
+  /** The payer of the run (default: the payer of the tree's session). */
   readonly payer?: Payer | null;
   /** The handle to record for the sandbox instead of its own id. */
   readonly sandboxHandleId?: string;

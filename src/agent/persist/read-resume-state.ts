@@ -1,7 +1,7 @@
 import { sameJson } from "../../internal/json.ts";
 import type { Entry } from "../../session/log/entry.ts";
 import { inheritedCount, isOwn, type SessionHead } from "../../session/log/fold.ts";
-import type { OpenRun } from "../../session/log/open-runs.ts";
+import { isPlaceOnly, type OpenRun } from "../../session/log/open-runs.ts";
 import {
   type AnswerState,
   type AskedCall,
@@ -14,25 +14,34 @@ import {
 import type { Message, ToolCall } from "../../session/message.ts";
 import type { SessionStore } from "../../session/store.ts";
 import type { Row, Transcript } from "../../session/value/transcript.ts";
+import { entriesBetween } from "../../tree/path-reader.ts";
 import { isTaken } from "../output/run-output.ts";
 import { type ApprovalDecision, type AskedBefore, decisionOf, digestOfCall, type ResumeState } from "./resume-state.ts";
 
+/** What was read for the context of a session. */
+export interface ReadContext {
+  /** The entries of the context. */
+  readonly entries: readonly Entry[];
+  /** All entries that were read for it, on every branch, the latest first. */
+  readonly passed?: readonly Entry[];
+}
+
 /**
- * How the run that wrote a session's last rows stopped. `entries` are those of the context. Reads the entries of that
- * run and, if it failed, those of the failed runs before it.
+ * How the run that wrote a session's last rows stopped. Folds the entries of that run and, if it failed, those of the
+ * failed runs before it. What was read for the context is not read again.
  */
 export async function readResumeState(
   store: SessionStore,
   head: SessionHead,
   transcript: Transcript,
-  entries: readonly Entry[],
+  { entries, passed = [] }: ReadContext,
 ): Promise<ResumeState> {
   const open = head.openRuns.findLast(hasBegun) ?? null;
   const last = lastAnswer(transcript);
   const fold = new RunsFold(head.header, last?.id ?? null);
-  if (entries.length > 0) await foldLastRuns(store, head, fold, { open, entries, answer: last });
+  if (entries.length > 0) await foldLastRuns(store, head, fold, { open, entries, passed, answer: last });
   const run = open === null ? afterRun(newRun(""), fold.last) : (fold.states.get(open.runId) ?? newRun(open.runId));
-  // A new run takes over what the last one left, however that ended, because the caller explicitly resumes it.
+  // The new run takes over the open calls and the input of the last run, even if that finished, because the caller explicitly resumes it.
   const answer = open === null ? fold.last.answer : run.answer;
   const calls = last?.openCalls ?? new Map<number, ToolCall>();
   const own = answer !== null && answer.id === last?.id && hasCalls(answer, calls) ? answer : null;
@@ -70,8 +79,9 @@ async function foldLastRuns(
   {
     open,
     entries,
+    passed: read,
     answer,
-  }: { readonly open: OpenRun | null; readonly entries: readonly Entry[]; readonly answer: LastAnswer | null },
+  }: Required<ReadContext> & { readonly open: OpenRun | null; readonly answer: LastAnswer | null },
 ): Promise<void> {
   const first = open?.first;
   const contextSeq = entries[0]?.seq ?? 0;
@@ -94,11 +104,13 @@ async function foldLastRuns(
     if (entry.type !== "run" || !isOwn(header, entry, entry.seq)) continue;
     if (entry.phase !== "started") hasEnd = true;
     if (entry.phase === "finished" || entry.phase === "cancelled") isOver = true;
-    if (entry.phase === "started" && entry.sandbox === undefined && entry.seq < answerSeq) hasWriter = true;
+    if (entry.phase === "started" && !isPlaceOnly(entry) && entry.seq < answerSeq) hasWriter = true;
   }
   for (const entry of passed.reverse()) fold.take(entry);
   if (first === undefined) return;
-  for await (const entry of store.read(header.id, { after: first - 1, before: version })) fold.take(entry);
+  const known = entriesBetween(read, first, version);
+  if (known !== null) for (const entry of known) fold.take(entry);
+  else for await (const entry of store.read(header.id, { after: first - 1, before: version })) fold.take(entry);
 }
 
 /** An entry without its text, to keep memory small: many rounds of a run may be folded. */

@@ -1,5 +1,6 @@
 import type { EntryOf } from "../../session/log/entry.ts";
 import { inheritedCount, isOwn, type SessionHead } from "../../session/log/fold.ts";
+import { isPlaceOnly } from "../../session/log/open-runs.ts";
 import type { SessionStore } from "../../session/store.ts";
 
 /**
@@ -13,8 +14,8 @@ export async function readStart(
 ): Promise<EntryOf<"run"> | null> {
   for await (const entry of store.read(header.id, { after: inheritedCount(header) - 1, reverse: true })) {
     if (entry.type !== "run" || entry.runId !== runId || !isOwn(header, entry, entry.seq)) continue;
-    // A second `started` only records where the tools act; it starts nothing.
-    if (entry.phase === "started" && entry.sandbox === undefined) return entry;
+    // Skip a second `started`, which only records where the tools act.
+    if (entry.phase === "started" && !isPlaceOnly(entry)) return entry;
   }
   return null;
 }

@@ -1,5 +1,6 @@
 import { checkOptionsOf, checkStoreArgument, type KeysOf } from "../../session/check-arguments.ts";
 import { SessionBusyError, SessionNotFoundError } from "../../session/errors.ts";
+import type { Entry } from "../../session/log/entry.ts";
 import type { SessionHead } from "../../session/log/fold.ts";
 import { Session } from "../../session/value/session.ts";
 import type { SessionStore } from "../../session/store.ts";
@@ -69,12 +70,13 @@ async function resume(
 ): Promise<ResumedSession> {
   const lease = await store.leaseOf(head.header.id);
   if (lease !== null) throw new SessionBusyError(head.header.id, `run ${lease.runId}`);
-  const { transcript: rows, entries } = await readTranscript(store, head);
+  const passed: Entry[] = [];
+  const { transcript: rows, entries } = await readTranscript(store, head, head.leafId, (entry) => passed.push(entry));
   const transcript = shared ? withOrigin(rows, store, head, { resumedAt: head.version }) : rows;
-  const state = await readResumeState(store, head, transcript, entries);
+  const state = await readResumeState(store, head, transcript, { entries, passed });
   // All empty transcripts are the same object, which must not carry the state of one session.
   if (transcript.length > 0) setResumeState(transcript, state);
-  const user = await readSession(store, head, transcript, state.sandbox ?? head.header.sandbox);
+  const user = await readSession(store, head, transcript, state.sandbox ?? head.header.sandbox, passed);
   const { systemPrompt } = await store.settings(head.header.id, head.path);
   const prompt = options.agentPrompt ?? systemPrompt;
   // A run without instructions must not send an empty system message.

@@ -2,15 +2,21 @@ import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { CountedBackend } from "../../../test/counted-sandbox.ts";
+import { CountedBackend, gate } from "../../../test/counted-sandbox.ts";
 import { asking, calling, callOf, modelOf, saying, someAgent, toolOf } from "../../../test/sample-run.ts";
 import { entriesOf } from "../../../test/sample-run-log.ts";
+import type { RecoveredRun } from "../../lifecycle/runs/recover-run.ts";
+import { SessionManager } from "../../lifecycle/session-manager.ts";
 import { scripted } from "../../models/scripted.ts";
+import type { SessionStore } from "../../session/store.ts";
 import { Session } from "../../session/value/session.ts";
 import { openMemoryStore } from "../../stores/memory/index.ts";
 import { loadSession } from "../../tree/persisted-session.ts";
 import { abandonRun } from "../active-runs.ts";
+import { createAgent } from "../agent.ts";
 import type { LoopOptions } from "../loop-options.ts";
+import type { Model } from "../model/model.ts";
+import type { RunEvent } from "../run-event.ts";
 import { runSessionLoop } from "../run-session-loop.ts";
 import { answerIdOf } from "../../session/log/open-runs.ts";
 import { resumeSession } from "./resume-session.ts";
@@ -126,4 +132,85 @@ test("a run without instructions is recovered without a system message", async (
   const model = scripted(["Hello."]);
   await runSessionLoop(user, agent, { model, persist: store });
   expect(model.requests[0]?.messages).toEqual([{ role: "user", content: "Hi." }]);
+});
+
+test("an agent with an empty prompt sends no system message, recovered or not", async () => {
+  const manager = new SessionManager({ store: openMemoryStore() });
+  const { sessionId: id } = await manager.create({ userId: "ann" });
+  await manager.request(id, { agent: "worker", input: "Hi.", runId: "r" });
+  const requests: unknown[] = [];
+  for (const dies of [true, false]) {
+    const asked = gate();
+    const model = modelOf(({ messages }) => {
+      requests.push(messages);
+      asked.open();
+      return dies ? new Promise<never>(() => {}) : Promise.resolve(saying("Hello."));
+    });
+    const worker = createAgent({ name: "worker", prompt: "", builtInTools: false, model });
+    const { run } = (await manager.recover(id, { worker })) as RecoveredRun;
+    const over = run.synchronize().catch(() => {});
+    await asked.pass;
+    if (dies) await abandonRun(run.id);
+    await over;
+  }
+  expect(requests).toEqual([[{ role: "user", content: "Hi." }], [{ role: "user", content: "Hi." }]]);
+});
+
+test("input of a run that failed is not delivered to a later run with a message of its own, recovered or not", async () => {
+  const manager = new SessionManager({ store: openMemoryStore() });
+  const { sessionId: id } = await manager.create({ userId: "ann" });
+  const recover = async (model: Model): Promise<RecoveredRun> => {
+    const worker = createAgent({ name: "worker", prompt: "Work.", builtInTools: false, model });
+    return (await manager.recover(id, { worker })) as RecoveredRun;
+  };
+  await manager.request(id, { agent: "worker", input: "One.", runId: "one" });
+  const failing = modelOf(async () => {
+    await manager.followUp(id, "And this?");
+    throw new Error("Gone.");
+  });
+  await expect((await recover(failing)).run.synchronize()).rejects.toThrow("Gone.");
+  await manager.request(id, { agent: "worker", input: "Two.", runId: "two" });
+  let isAsked = (): void => {};
+  const asked = new Promise<void>((resolve) => {
+    isAsked = resolve;
+  });
+  const { run: interrupted } = await recover(
+    modelOf(() => {
+      isAsked();
+      return new Promise<never>(() => {});
+    }),
+  );
+  interrupted.synchronize().catch(() => {});
+  await asked;
+  await abandonRun(interrupted.id);
+  const model = scripted(["Done.", "Done with that, too."]);
+  await (await recover(model)).run.synchronize();
+  expect(model.requests).toHaveLength(1);
+});
+
+test("a run that was found before others appended is claimed nonetheless, and emits one start", async () => {
+  const inner = openMemoryStore();
+  const manager = new SessionManager({ store: inner });
+  const { sessionId: id } = await manager.create({ userId: "ann" });
+  let spoken = false;
+  const lease: SessionStore["lease"] = async (...args) => {
+    if (!spoken) await inner.append(id, [{ type: "message", message: { role: "user", content: "By the way." } }]);
+    spoken = true;
+    return inner.lease(...args);
+  };
+  const store = new Proxy(inner, {
+    get(target, key) {
+      const own: unknown = key === "lease" ? lease : Reflect.get(target, key, target);
+      return typeof own === "function" ? own.bind(target) : own;
+    },
+  });
+  await manager.request(id, { agent: "worker", input: "Go.", runId: "r" });
+  const model = scripted(["Done."]);
+  const worker = createAgent({ name: "worker", prompt: "Work.", builtInTools: false, model });
+  const events: string[] = [];
+  const onEvent = ({ type }: RunEvent): void => void events.push(type);
+  const { run } = (await new SessionManager({ store }).recover(id, { worker }, { onEvent })) as RecoveredRun;
+  await run.synchronize();
+  expect(model.requests[0]?.messages.map(({ content }) => content)).toEqual(["Work.", "By the way.", "Go."]);
+  expect(events.filter((type) => /^run-/.test(type))).toEqual(["run-started", "run-finished"]);
 });

@@ -21,12 +21,13 @@ import {
 import { workspaceTools } from "../../tools/workspace-tools.ts";
 import { restrictedSpec } from "../../sandboxes/stricter-spec.ts";
 import { forgetConsent } from "../../agent/persist/resume-state.ts";
+import { hasBegun } from "../../session/log/run-fold.ts";
 import type { OpenRun } from "../../session/log/open-runs.ts";
 import { type ChatOutput, notice } from "./chat-output.ts";
 
 /**
- * What happens to calls that need approval: `asked` asks the person at the terminal; `refused` denies them, whatever
- * approvals are in the log; `parked` parks the run until they are answered.
+ * How calls that need approval are answered: `asked` asks the person at the terminal; `refused` denies them, even if the log has approvals;
+ * `parked` parks the run until they are answered.
  */
 export type ChatQuestions = "asked" | "refused" | "parked";
 
@@ -101,8 +102,8 @@ export class ChatTurns {
     { models, agents, unnamed }: OtherAgents & { readonly models: (name: string) => Model },
   ): AsyncGenerator<ChatOutput, boolean> {
     return yield* this.#follow(tree, async (signal) => {
-      const agentOf = (name: string | null, { state }: OpenRun): Agent | null => {
-        const wanted = name ?? unnamed ?? (state === "requested" ? CHAT_AGENT : null);
+      const agentOf = (name: string | null, run: OpenRun): Agent | null => {
+        const wanted = name ?? unnamed ?? (hasBegun(run) ? null : CHAT_AGENT);
         if (wanted !== CHAT_AGENT) return agents.get(wanted ?? "") ?? null;
         return createAgent({ name: CHAT_AGENT, prompt: by.prompt, ...optionsOf(by) });
       };

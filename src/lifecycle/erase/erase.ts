@@ -4,6 +4,7 @@ import type { Entry } from "../../session/log/entry.ts";
 import { SessionBusyError, SessionError, SessionNotFoundError, show } from "../../session/errors.ts";
 import { checkName, checkSessionId } from "../../session/id.ts";
 import { requestIdOf } from "../../session/log/open-runs.ts";
+import { hasBegun } from "../../session/log/run-fold.ts";
 import type { Lease, SessionStore } from "../../session/store.ts";
 import { writeTombstones } from "../../stores/tombstones.ts";
 import type { CheckpointManager } from "../checkpoints/checkpoint-manager.ts";
@@ -44,7 +45,7 @@ export interface EraseParts {
 /** Erases a session or everything of a user; see `SessionManager.erase`. */
 export async function erase(parts: EraseParts, target: EraseTarget, options: EraseOptions): Promise<EraseReport> {
   checkTarget(target);
-  checkOptions(options);
+  checkEraseOptions(options);
   return new Erasure(parts, target, options).run();
 }
 
@@ -177,8 +178,8 @@ class Erasure {
   /** Cancels runs that are requested with erased words and have not started. */
   async #cancelRequests(id: string, entryIds: ReadonlySet<string>): Promise<void> {
     const head = await this.#store.head(id);
-    for (const { runId, state } of head?.openRuns ?? []) {
-      if (state === "requested" && entryIds.has(requestIdOf(runId))) await this.#parts.cancel(id, runId);
+    for (const run of head?.openRuns ?? []) {
+      if (!hasBegun(run) && entryIds.has(requestIdOf(run.runId))) await this.#parts.cancel(id, run.runId);
     }
   }
 
@@ -271,7 +272,7 @@ function checkTarget(target: EraseTarget): void {
   else checkName(userId, "a user");
 }
 
-function checkOptions({ forks }: EraseOptions): void {
+function checkEraseOptions({ forks }: EraseOptions): void {
   if (forks === undefined || forks === "keep" || forks === "erase") return;
   throw new SessionError("INVALID_OPTION", `The option forks is ${show(forks)}; it must be "keep" or "erase".`);
 }

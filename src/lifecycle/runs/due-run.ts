@@ -4,7 +4,7 @@ import type { EntryDraft, EntryOf } from "../../session/log/entry.ts";
 import { SessionConflictError, SessionError } from "../../session/errors.ts";
 import type { SessionHead } from "../../session/log/fold.ts";
 import { answerIdOf, type OpenRun } from "../../session/log/open-runs.ts";
-import { isExpired, nextRun } from "../../session/log/run-fold.ts";
+import { hasBegun, isExpired, nextRun } from "../../session/log/run-fold.ts";
 import type { SessionStore } from "../../session/store.ts";
 import type { ActorOptions } from "../access.ts";
 import type { ManagedRunsInit } from "./managed-runs.ts";
@@ -27,7 +27,7 @@ export interface DueRun {
 
 /**
  * The run of a session that can start or continue now; null if there is none, or if a process holds the session. First
- * records what is overdue: the end of cancelled runs whose process is gone, and the denial of expired questions.
+ * records what is overdue: the end of cancelled runs whose process has died, and the denial of expired questions.
  */
 export async function findDueRun(
   init: ManagedRunsInit,
@@ -59,11 +59,11 @@ export async function findDueRun(
 export async function agentOf(
   store: SessionStore,
   head: SessionHead,
-  { runId, state }: OpenRun,
+  run: OpenRun,
   request: EntryOf<"run_request"> | null,
 ): Promise<string | null> {
   if (request?.agent !== undefined) return request.agent;
-  return state === "requested" ? null : ((await readStart(store, head, runId))?.agent ?? null);
+  return hasBegun(run) ? ((await readStart(store, head, run.runId))?.agent ?? null) : null;
 }
 
 /** If another process appended first, the next look shows what is left to do. */

@@ -5,12 +5,13 @@ import type { JsonObject, JsonValue } from "../../internal/json.ts";
 import type { EntryOf } from "../../session/log/entry.ts";
 import { SessionError, show } from "../../session/errors.ts";
 import type { SessionHead } from "../../session/log/fold.ts";
-import { asksOf, blockedIdOf, inputIdOf, type OpenRun, type RunsWord } from "../../session/log/open-runs.ts";
+import { asksOf, blockedIdOf, inputIdOf, type OpenRun, type RunsCondition } from "../../session/log/open-runs.ts";
+import { type OpenRunStatus, openStatusOf } from "../../session/log/run-fold.ts";
 import type { SessionStore } from "../../session/store.ts";
 import type { Viewer } from "../access.ts";
 
 /** The state of an open run. */
-export type OpenRunState = "requested" | "running" | "parked" | "interrupted";
+export type OpenRunState = OpenRunStatus;
 
 /** Which open runs to list. */
 export interface RunsQuery {
@@ -87,9 +88,9 @@ export interface RunsPage {
 
 /** For each state: the store listing to search, and how to select the matching open runs of a session. */
 const LISTINGS: Readonly<
-  Record<RunsQuery["state"], { readonly runs: RunsWord; readonly holds: (run: OpenRun) => boolean }>
+  Record<RunsQuery["state"], { readonly runs: RunsCondition; readonly holds: (run: OpenRun) => boolean }>
 > = {
-  requested: { runs: "requested", holds: ({ state }) => state === "requested" || state === "answered" },
+  requested: { runs: "requested", holds: (run) => openStatusOf(run, false) === "requested" },
   running: { runs: "running", holds: ({ state }) => state === "started" },
   parked: { runs: "asking", holds: ({ state }) => state === "parked" },
   interrupted: { runs: "interrupted", holds: ({ state }) => state === "started" },
@@ -132,16 +133,10 @@ async function isHeldNow(store: SessionStore, { openRuns, header }: SessionHead)
   return openRuns.some(({ state }) => state === "started") && (await store.leaseOf(header.id)) !== null;
 }
 
-function stateOf({ state }: OpenRun, isHeld: boolean): OpenRunState {
-  if (state === "parked") return "parked";
-  if (state !== "started") return "requested";
-  return isHeld ? "running" : "interrupted";
-}
-
 async function viewOf(store: SessionStore, head: SessionHead, run: OpenRun, isHeld: boolean): Promise<OpenRunView> {
   const { header } = head;
   const { runId, notBefore, expiresAt, blocked } = run;
-  const state = stateOf(run, isHeld);
+  const state = openStatusOf(run, isHeld);
   // Questions of runs inside tools are lost with their process.
   const questions = state === "interrupted" ? (run.questions ?? []) : asksOf(run);
   const request = await readRequest(store, header.id, runId);

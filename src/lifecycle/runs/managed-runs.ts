@@ -10,9 +10,9 @@ import type { EntryDraft, EntryOf } from "../../session/log/entry.ts";
 import { SessionConflictError, SessionError, show } from "../../session/errors.ts";
 import { isOwn, type SessionHead } from "../../session/log/fold.ts";
 import type { Content } from "../../session/message.ts";
-import { checkUserMessages, type RunInput, saidInRequest } from "../../session/run-input.ts";
+import { checkUserMessages, type RunInput, requestedInput } from "../../session/run-input.ts";
 import { answerIdOf, isInnerQuestion, moveIdOf, type OpenRun, requestIdOf } from "../../session/log/open-runs.ts";
-import { isExpired } from "../../session/log/run-fold.ts";
+import { begunRun, hasBegun, isExpired } from "../../session/log/run-fold.ts";
 import type { AppendOptions, AppendResult, SessionStore } from "../../session/store.ts";
 import { type ActorOptions, byOf } from "../access.ts";
 import type { ManagedSessions } from "../managed-sessions.ts";
@@ -66,6 +66,18 @@ export interface RunName {
   readonly sessionId: string;
 }
 
+/** A requested run. */
+export interface RequestedRun extends RunName {
+  /** The session's head after the request. */
+  readonly head: SessionHead;
+}
+
+/** Options of a request. */
+export interface RequestOptions extends ActorOptions {
+  /** The session's head, if it was just read, so that it is not read again. */
+  readonly head?: SessionHead;
+}
+
 /** Which run to cancel, and why. */
 export interface CancelRun {
   readonly runId?: string;
@@ -76,18 +88,18 @@ export interface CancelRun {
 export type QuestionName = string | { readonly question: string };
 
 /** Options of an approval. */
-export interface ApprovalWord {
+export interface ApproveOptions {
   /** Recorded for readers of the log. */
   readonly note?: string;
 }
 
 /** Options of a denial. */
-export interface DenialWord extends ApprovalWord {
+export interface DenyOptions extends ApproveOptions {
   /** Sent to the model. */
   readonly reason?: string | null;
 }
 
-/** What a `ManagedRuns` needs. */
+/** The parts of a manager that `ManagedRuns` uses. */
 export interface ManagedRunsInit {
   readonly store: SessionStore;
   readonly sessions: ManagedSessions;
@@ -112,15 +124,15 @@ export class ManagedRuns {
   async request(
     id: string,
     request: ManagedRunRequest,
-    options: ActorOptions,
-  ): Promise<RunName & { head: SessionHead }> {
+    { head: known, ...options }: RequestOptions,
+  ): Promise<RequestedRun> {
     const { runId = uuidv7(), ifBusy = "reject" } = checkRequest(request);
     const draft = requestDraft(runId, request);
     const drafts = [...moveDrafts(runId, request), draft];
     // Serialized, so that the requests of one process are recorded in the order in which they were made.
     return serialize(this.#store, id, async () => {
-      const before = await this.#sessions.prepare(id, options);
-      await this.#checkGoesOn(before, draft);
+      const before = await this.#sessions.prepare(id, options, known);
+      await this.#checkNewInput(before, draft);
       try {
         const { head } = await (ifBusy === "interrupt"
           ? this.#interrupt(id, drafts, options)
@@ -130,7 +142,7 @@ export class ManagedRuns {
         return { runId, sessionId: id, head };
       } catch (error) {
         if (!isCode(error, "ENTRY_EXISTS")) throw error;
-        const text = `Run ${show(runId)} of session ${id} was asked for with something else; use another runId.`;
+        const text = `Run ${show(runId)} of session ${id} was requested with other content; use another runId.`;
         throw new SessionError("CONFLICT", text, { cause: error });
       }
     });
@@ -140,7 +152,7 @@ export class ManagedRuns {
   async cancel(id: string, { runId, reason }: CancelRun, options: ActorOptions): Promise<boolean> {
     const told = await this.#atVersion(id, options, ({ openRuns }) => {
       const run =
-        runId === undefined ? (begunOf(openRuns) ?? openRuns[0]) : openRuns.find((open) => open.runId === runId);
+        runId === undefined ? (begunRun(openRuns) ?? openRuns[0]) : openRuns.find((open) => open.runId === runId);
       if (run === undefined) return null;
       return run.cancelled === true ? [] : [cancelDraft(run.runId, reason)];
     });
@@ -150,14 +162,14 @@ export class ManagedRuns {
   /** Withdraws a request, unless a process has already started the run. */
   async withdraw(id: string, runId: string, options: ActorOptions): Promise<void> {
     await this.#atVersion(id, options, ({ openRuns }) =>
-      openRuns.some((run) => run.runId === runId && run.state === "requested") ? [cancelDraft(runId, undefined)] : null,
+      openRuns.some((run) => run.runId === runId && !hasBegun(run)) ? [cancelDraft(runId, undefined)] : null,
     );
   }
 
   /** Adds input to the running run. @throws {SessionError} `RUN_ENDED` if none is running. */
   async say(id: string, kind: "steer" | "followUp", content: Content, options: ActorOptions): Promise<void> {
     const said = await this.#atVersion(id, options, async ({ openRuns }) => {
-      const run = begunOf(openRuns);
+      const run = begunRun(openRuns);
       if (run === undefined) return null;
       await this.#checkListens(id, run);
       return [{ type: "queued", runId: run.runId, kind, content } as const];
@@ -169,7 +181,7 @@ export class ManagedRuns {
   async answer(
     id: string,
     named: QuestionName,
-    { decision, note }: ApprovalWord & { readonly decision: JsonObject },
+    { decision, note }: ApproveOptions & { readonly decision: JsonObject },
     options: ActorOptions,
   ): Promise<void> {
     const question = typeof named === "object" && named !== null ? named.question : named;
@@ -194,7 +206,7 @@ export class ManagedRuns {
   }
 
   /** A repeated request is accepted, even if the session has messages by now. */
-  async #checkGoesOn({ header, messageCount }: SessionHead, { id, messages }: RequestDraft): Promise<void> {
+  async #checkNewInput({ header, messageCount }: SessionHead, { id, messages }: RequestDraft): Promise<void> {
     if (messageCount === 0 || messages === undefined || (await this.#store.getEntry(header.id, id)) !== null) return;
     checkUserMessages(header.id, messages);
   }
@@ -214,7 +226,7 @@ export class ManagedRuns {
   async #interrupt(id: string, asked: readonly AskDraft[], options: ActorOptions): Promise<AppendResult> {
     const guard = { status: "active" } as const;
     const draftsFor = async ({ openRuns }: SessionHead): Promise<readonly EntryDraft[]> => {
-      const run = begunOf(openRuns);
+      const run = begunRun(openRuns);
       const repeated = run !== undefined && (await this.#store.getEntry(id, asked[0]?.id ?? "")) !== null;
       if (run === undefined || repeated || run.cancelled === true) return asked;
       return [cancelDraft(run.runId, "Another run takes its place."), ...asked];
@@ -298,11 +310,6 @@ export class ManagedRuns {
   }
 }
 
-/** The run that has started and has not ended: it is working, waits for an answer, or was answered. */
-function begunOf(openRuns: readonly OpenRun[]): OpenRun | undefined {
-  return openRuns.find(({ state }) => state !== "requested");
-}
-
 function cancelDraft(runId: string, reason: string | undefined): EntryDraft {
   return { type: "cancel", runId, ...defined({ reason }) };
 }
@@ -319,7 +326,7 @@ type RequestDraft = AskDraft & Extract<EntryDraft, { type: "run_request" }>;
 function requestDraft(runId: string, request: ManagedRunRequest): RequestDraft {
   const { input, agent, group, model, options, notBefore, deadline } = request;
   const given = defined({ agent, group, model, options, notBefore, deadline });
-  return { type: "run_request", id: requestIdOf(runId), runId, ...saidInRequest(input), ...given };
+  return { type: "run_request", id: requestIdOf(runId), runId, ...requestedInput(input), ...given };
 }
 
 function checkRequest(request: ManagedRunRequest): ManagedRunRequest {
@@ -330,7 +337,7 @@ function checkRequest(request: ManagedRunRequest): ManagedRunRequest {
   if (request.agent !== undefined && request.group !== undefined) {
     throw new SessionError("INVALID_OPTION", "A run is an agent's or a group's; leave out agent or group.");
   }
-  if (request.group !== undefined && "messages" in saidInRequest(request.input)) {
+  if (request.group !== undefined && "messages" in requestedInput(request.input)) {
     throw new SessionError("INVALID_OPTION", "A group takes a text or content parts as its input, not messages.");
   }
   if (request.options !== undefined) checkLoopOptions(request.options);

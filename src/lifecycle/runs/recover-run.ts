@@ -1,9 +1,10 @@
 import { checkArgument, isObject } from "../../session/check-arguments.ts";
 import { defined } from "../../internal/defined.ts";
-import type { Agent } from "../../agent/agent.ts";
+import { type Agent, checkIsAgent } from "../../agent/agent.ts";
 import { checkLoopOptions } from "../../agent/check-options.ts";
 import type { LoopOptions } from "../../agent/loop-options.ts";
 import type { Model } from "../../agent/model/model.ts";
+import type { WithModelName } from "../../agent/model/named-model.ts";
 import { openTreeLog } from "../../agent/persist/open-run-log.ts";
 import { errorRecord } from "../../agent/run-error.ts";
 import { requestedOptions } from "./managed-runs.ts";
@@ -11,11 +12,18 @@ import { resumeSession } from "../../agent/persist/resume-session.ts";
 import { resumeStateOf } from "../../agent/persist/resume-state.ts";
 import type { LogRequest } from "../../agent/persist/persist-option.ts";
 import type { SessionRun } from "../../agent/session-run.ts";
-import { SessionBusyError, SessionCapacityError, SessionError, show } from "../../session/errors.ts";
+import {
+  SessionBusyError,
+  SessionCapacityError,
+  SessionConflictError,
+  SessionError,
+  show,
+} from "../../session/errors.ts";
 import { answeredBy } from "../../tree/answered-by.ts";
 import type { Entry } from "../../session/log/entry.ts";
 import type { SessionHead } from "../../session/log/fold.ts";
 import type { SessionStore } from "../../session/store.ts";
+import { hasBegun } from "../../session/log/run-fold.ts";
 import type { OpenRun } from "../../session/log/open-runs.ts";
 import type { Session } from "../../session/value/session.ts";
 import type { ActorOptions } from "../access.ts";
@@ -24,14 +32,15 @@ import { inputSession, type ManagedRun, wakingAfter } from "./manage-run.ts";
 
 const TRIES_MAX = 10;
 
-/** Agents by name. A function is called with null for runs whose log names no agent. */
+/** Agents by name, or a list of agents with names. A function is called with null for runs whose log names no agent. */
 export type AgentsByName =
+  | readonly Agent[]
   | Readonly<Record<string, Agent>>
   | ReadonlyMap<string, Agent>
   | ((name: string | null, run: OpenRun) => Agent | null | undefined);
 
 /** Options for recovering a run. Loop options override those of the request, which override the agent's own. */
-export interface RecoverOptions extends Omit<Partial<LoopOptions>, "persist" | "runId">, ActorOptions {
+export interface RecoverOptions extends WithModelName<Omit<Partial<LoopOptions>, "persist" | "runId">>, ActorOptions {
   /** Finds the models that a request may name, as `provider/id`. */
   readonly models?: (id: string) => Model | null;
   /** Sets the sandbox placement of the run's input. */
@@ -54,7 +63,7 @@ export interface RecoveredRun {
 }
 
 /**
- * Recovers the due run of a session: continues one whose process is gone or whose questions are answered, under the
+ * Recovers the due run of a session: continues one whose process has died or whose questions are answered, under the
  * same id, or starts a requested one. Null if none is due, or if another process holds it.
  */
 export async function recoverRun(
@@ -75,7 +84,7 @@ export async function recoverRun(
     } catch (error) {
       if (error instanceof SessionBusyError) return null;
       // A started run has its input in the session already, so it needs no room for that.
-      if (error instanceof SessionCapacityError && due.run.state === "requested") await endRun(init, due, error);
+      if (error instanceof SessionCapacityError && !hasBegun(due.run)) await endRun(init, due, error);
       // Another process has continued it in the meantime, or its end was recorded here because it made no progress:
       // something else may be due now.
       if (!(error instanceof SessionError && LATE.has(error.code))) throw error;
@@ -86,8 +95,9 @@ export async function recoverRun(
 
 /** @throws {SessionError} `INVALID_OPTION` unless the agents and the functions in the options have the right types. */
 function checkRecovery(agents: AgentsByName, { due, place, models, mayBegin }: RecoverOptions): void {
-  const isAgents = typeof agents === "function" || (typeof agents === "object" && agents !== null);
-  checkArgument(isAgents, agents, "recover", "agents by name, such as { helper: agent }");
+  const isAgents = typeof agents === "function" || (typeof agents === "object" && agents !== null && !isAgent(agents));
+  checkArgument(isAgents, agents, "recover", "agents by name, such as { helper: agent }, or a list of agents");
+  if (typeof agents !== "function") for (const agent of byName(agents).values()) checkIsAgent(agent, "recover");
   checkArgument(due === undefined || isObject(due?.run), due, "recover", "a result of manager.due in due");
   for (const [name, value] of Object.entries({ place, models, mayBegin }))
     checkArgument(value === undefined || typeof value === "function", value, "recover", `a function in ${name}`);
@@ -118,8 +128,16 @@ async function start(
   const input = await inputOf(init, due);
   if (input === null) return null;
   const payer = init.budgets?.payerIn(head, await askedBy(init.store, due)) ?? null;
-  const openLog = async (request: LogRequest): Promise<void> =>
-    openTreeLog(await init.open(), { ...request, version: head.version, payer, ...defined({ mayBegin }) });
+  const openLog = async (given: LogRequest): Promise<void> => {
+    const request = { ...given, version: head.version, payer, ...defined({ mayBegin }) };
+    try {
+      await openTreeLog(await init.open(head), { ...request, head });
+    } catch (error) {
+      // Others have appended since the run was found: the session is read again.
+      if (!(error instanceof SessionConflictError)) throw error;
+      await openTreeLog(await init.open(), request);
+    }
+  };
   const placed = place(input);
   if (init.workspace !== null && placed.sandboxBackend === null) placed.to("local", init.workspace);
   const started = agent.run(placed, {
@@ -151,7 +169,7 @@ async function endRun({ store }: ManagedRun, { run, head }: DueRun, error: unkno
 
 /** The input of a due run, or the messages of the session if it has started. */
 async function inputOf({ store, sessionId }: ManagedRun, { run, request, head }: DueRun) {
-  if (run.state === "requested" && request !== null) return inputSession(run.runId, request);
+  if (!hasBegun(run) && request !== null) return inputSession(run.runId, request);
   const { user } = await resumeSession({ store, sessionId });
   const known = resumeStateOf(user.transcript)?.version ?? head.version;
   return known === head.version ? user : null;
@@ -164,7 +182,7 @@ function agentFor({ run, request, agent: name, head }: DueRun, agents: AgentsByN
   if (group !== undefined) {
     throw new SessionError(
       "AGENT_NOT_FOUND",
-      `${which} is for group ${show(group)}; let that go on with GroupSession.stream(sessionId, null, { runId }).`,
+      `${which} is for group ${show(group)}; recover it with GroupSession.stream(sessionId, null, { runId }).`,
     );
   }
   const agent = lookUp(agents, name, run);
@@ -173,20 +191,30 @@ function agentFor({ run, request, agent: name, head }: DueRun, agents: AgentsByN
     "AGENT_NOT_FOUND",
     name === null
       ? `${which} names no agent, so that none is taken for it by itself; hand over the one that is to answer.`
-      : `${which} is for agent ${show(name)}, which is not here; go on with it in a program that has it.`,
+      : `${which} is for agent ${show(name)}, which this program does not have; continue it in a program that has it.`,
   );
 }
 
 function lookUp(agents: AgentsByName, name: string | null, run: OpenRun): Agent | null {
   if (typeof agents === "function") return agents(name, run) ?? null;
-  const known = agents instanceof Map ? agents : new Map(Object.entries(agents));
+  const known = byName(agents);
   if (name !== null) return known.get(name) ?? null;
   const [only, ...others] = known.values();
   return others.length === 0 ? (only ?? null) : null;
 }
 
+function byName(agents: Exclude<AgentsByName, (...given: never) => unknown>): ReadonlyMap<string | null, Agent> {
+  if (agents instanceof Map) return agents;
+  if (Array.isArray(agents)) return new Map(agents.map((agent) => [agent?.name ?? null, agent]));
+  return new Map(Object.entries(agents));
+}
+
+function isAgent(given: object): boolean {
+  return "run" in given && typeof given.run === "function";
+}
+
 /**
- * @throws {SessionError} `MODEL_NOT_FOUND` if a default model that nobody chose would continue a session that another
+ * @throws {SessionError} `MODEL_NOT_FOUND` if a default model that was not chosen explicitly would continue a session that another
  * model has answered.
  */
 export async function checkUnnamed(store: SessionStore, head: SessionHead): Promise<void> {

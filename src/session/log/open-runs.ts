@@ -5,7 +5,7 @@ import type { Entry, EntryOf } from "./entry.ts";
 export interface OpenRun {
   readonly runId: string;
   /**
-   * - `requested`: it was asked for and has not started.
+   * - `requested`: its request is stored, and it has not started.
    * - `started`: it is running, or the process that ran it died.
    * - `parked`: it waits for an answer, and no process holds it.
    * - `answered`: it was parked, and all its questions are answered.
@@ -16,8 +16,8 @@ export interface OpenRun {
   /** For a parked or started run: the ids of its questions without an answer. */
   readonly questions?: readonly string[];
   /**
-   * For a started run: the unanswered questions of runs inside its tools. They cannot be answered after the process
-   * that holds the run is gone.
+   * For a started run: the unanswered questions of runs inside its tools. They cannot be answered after the process that holds the run has
+   * died.
    */
   readonly innerQuestions?: readonly string[];
   /** For a parked run: the time from which its questions count as denied. */
@@ -54,7 +54,7 @@ export function readOpenRuns(stored: readonly (OpenRun | string)[]): readonly Op
 }
 
 /** The values of `SessionQuery.runs`. A run with a question matches two of them. */
-export type RunsWord = "requested" | "running" | "asking" | "interrupted";
+export type RunsCondition = "requested" | "running" | "asking" | "interrupted";
 
 /** The id of the entry that asks for a run. */
 export function requestIdOf(runId: string): string {
@@ -162,7 +162,7 @@ export function runsIndexOf(open: readonly OpenRun[]): RunsIndex {
  */
 export function matchesRuns(
   open: readonly OpenRun[],
-  query: { readonly runs?: RunsWord; readonly dueBefore?: string },
+  query: { readonly runs?: RunsCondition; readonly dueBefore?: string },
   isHeld: () => boolean,
 ): boolean {
   if (query.runs === undefined && query.dueBefore === undefined) return true;
@@ -189,14 +189,22 @@ function parked({ runId, questions, expiresAt }: EntryOf<"run_parked">): OpenRun
   return { ...open, state: "parked", ...(expiresAt === undefined ? {} : { expiresAt }) };
 }
 
-function stepStartOrEnd(
-  open: readonly OpenRun[],
-  { runId, phase, sandbox, before, seq }: EntryOf<"run">,
-): readonly OpenRun[] {
+/**
+ * Whether a start of a run only records where its tools act, and starts nothing; `before` is the run before it. Without
+ * `before`, whether that is so for a run that has started.
+ */
+export function isPlaceOnly(
+  { phase, sandbox }: Pick<EntryOf<"run">, "phase" | "sandbox">,
+  before: Pick<OpenRun, "state"> | null = { state: "started" },
+): boolean {
+  return phase === "started" && sandbox !== undefined && before?.state === "started";
+}
+
+function stepStartOrEnd(open: readonly OpenRun[], entry: EntryOf<"run">): readonly OpenRun[] {
+  const { runId, phase, before, seq } = entry;
   if (phase !== "started") return without(open, runId);
   const known = open.find((run) => run.runId === runId);
-  // A second `started` only records where the tools act; it starts nothing.
-  if (sandbox !== undefined && known?.state === "started") return open;
+  if (isPlaceOnly(entry, known)) return open;
   const claims = (known?.state === "started" ? (known.claims ?? 1) : (known?.claims ?? 0)) + 1;
   // A cancel is final: the process that claimed the run may not have seen it.
   const cancelled = known?.cancelled === true ? { cancelled: true as const } : {};

@@ -65,7 +65,7 @@ describe("the fold of a run", () => {
     expect(run).toMatchObject({ end: "finished", startedAt: "t3", endedAt: "t7" });
   });
 
-  test("records where tools act only once: a second start with a sandbox is no takeover", () => {
+  test("does not count a second start with a sandbox as a takeover", () => {
     const noted = { ...started(), sandbox: { backend: "local", spec: {}, handleId: null } } as EntryDraft;
     expect(types(fold([request(), started(), noted]).events)).toEqual(["run-started"]);
   });
@@ -237,6 +237,7 @@ const rules: Readonly<Record<string, () => void>> = {
     expect(open([begins(), calls(), asks("q"), inner])).toEqual(["q", "i"]);
     expect(open([begins(), calls(), asks("q"), inner, begins({ claim: 2 })])).toEqual(["q"]);
     expect(open([begins(), calls(), asks("q"), answers("q", true)])).toEqual([]);
+    expect(open([begins(), calls(), asks("q"), inner, begins({ claim: 2 }), calls()])).toEqual([]);
   },
   queued: () => {
     const delivers = { ...userSays, run: "r", message: { ...user("Hi."), metadata: { [QUEUED_KEY]: "h" } } };
@@ -245,6 +246,8 @@ const rules: Readonly<Record<string, () => void>> = {
     expect(waiting([begins(), hears("Hi.", { id: "h" }), hears("Ho."), delivers as EntryDraft])).toEqual(["Ho."]);
     expect(waiting([begins(), hears("Hi."), ended("failed"), next])).toEqual(["Hi."]);
     expect(waiting([begins(), hears("Hi."), ended("finished"), next])).toEqual([]);
+    expect(waiting([begins(), hears("Hi."), ended("failed"), userSays, next])).toEqual([]);
+    expect(waiting([begins(), hears("Hi."), userSays, ended("failed"), next])).toEqual(["Hi."]);
   },
   sandbox: () => {
     expect(lastOf([begins(), placed(), ended("finished"), next]).sandbox).toEqual(PLACE);
@@ -261,6 +264,12 @@ const rules: Readonly<Record<string, () => void>> = {
     const log = [userSays, begins({ group: { messageId: "e0", agents: ["ann"] } })];
     expect(fold([...log, marked("turn", { run: "r" })]).run.group?.moves).toEqual([{ agent: "ann", kind: "spoke" }]);
     expect(fold([...log, marked("turn", { by: "bob" })]).events.map(({ type }) => type)).toEqual(["group-started"]);
+    const works = { ...marked("work"), run: "r" } as EntryDraft & { message: object };
+    const work = { ...works, message: { ...works.message, toolCalls: [CALL], ...spending } } as EntryDraft;
+    const turn = { agent: "ann", round: 2, toolRounds: 2, cost: 2, answer: { id: "e4", calls: [CALL] } };
+    const { run } = fold([...log, work, begins({ claim: 2, group: { messageId: "e0", agents: ["ann"] } }), work]);
+    expect(run).toMatchObject({ cost: 2, usage: { totalTokens: 6 }, group: { speaker: "ann", turn } });
+    expect(fold([...log, work, marked("turn", { run: "r" })]).run.group?.turn).toBe(null);
   },
   agentSetups: () => {
     const message = { role: "assistant", content: "x", agent: "ann", metadata: { group: { kind: "turn" } } };

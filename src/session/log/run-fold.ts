@@ -6,7 +6,7 @@ import { type Entry, type EntryOf, isNode } from "./entry.ts";
 import { isImported, isOwn } from "./fold.ts";
 import { type GroupState, groupMarkOf, groupOf, stepGroup } from "./group-state.ts";
 import type { SandboxPlacement, SessionHeader } from "./header.ts";
-import { isInnerQuestion, type OpenRun, stepRuns } from "./open-runs.ts";
+import { isInnerQuestion, isPlaceOnly, type OpenRun, stepRuns } from "./open-runs.ts";
 import { type Approval, type RecordedEvent, recordedError, type RunError } from "./run-event.ts";
 
 /** A question of a run without an answer. */
@@ -158,12 +158,12 @@ export interface RunStep {
  * | `open` | `stepRuns`, the fold of the head's index | |
  * | `request` | the request with the run's id | |
  * | `claim`, `agent`, `model`, `tools`, `setup`, `startedAt` | starts of the run; `startedAt` is the first | a start that only records a sandbox |
- * | `round`, `toolRounds`, `usage`, `cost` | answers of the run, and its compactions, over all claims | answers that others append in the meantime |
+ * | `round`, `toolRounds`, `usage`, `cost` | answers of the run, and its compactions, over all claims; of a group only `usage` and `cost`, as its agents count their rounds in `group.turn` | answers that others append in the meantime |
  * | `answer` | the run's last answer; that of a failed predecessor, if no user message follows it | a predecessor that finished or was cancelled |
  * | `answer.effects`, `answer.asked` | effects and questions after the answer, on every branch | those of an earlier answer, whose calls may have the same ids |
  * | answers to questions | the first for each question, from anyone | entries of other runs |
- * | `questions` | questions without an answer; those of inner runs until the next claim, because an inner run does not survive it | |
- * | `queued` | input for this run, until a message delivers it; that of a failed predecessor | input for other runs |
+ * | `questions` | questions without an answer, until the next answer with calls; those of inner runs until the next claim, because an inner run does not survive it | |
+ * | `queued` | input for this run, until a message delivers it; that of a failed predecessor, if no user message follows its end | input for other runs |
  * | `sandbox` | the last run that recorded one, inherited runs included | an import |
  * | `group` | the roster of the start, and the group's records since its message | records on entries of users |
  * | `agentSetups` | setups and answers of the run | those of other runs |
@@ -171,8 +171,8 @@ export interface RunStep {
  */
 export function stepRun(state: RunState, entry: Entry, header: LogHeader): RunStep {
   if (!isOwn(header, entry, entry.seq)) return quiet(takeForkedPlace(state, entry, header));
-  // What follows the last answer of a run that failed decides whether the next run takes over its calls.
-  if (state.end !== null) return quiet(state.end === "failed" && isNode(entry) ? grown(state, entry) : state);
+  // The entries after the last answer of a failed run determine whether the next run takes over its calls.
+  if (state.end !== null) return quiet(state.end === "failed" && isNode(entry) ? left(state, entry) : state);
   const before = state.open;
   const after = stepRuns(before === null ? NONE : [before], entry);
   const open = after === NONE ? null : (after.find(({ runId }) => runId === state.runId) ?? null);
@@ -219,6 +219,28 @@ export function hasBegun({ state }: { readonly state: string }): boolean {
   return state !== "requested";
 }
 
+/** The run that has started and has not ended: it works, waits for an answer, or was answered. */
+export function begunRun(open: readonly OpenRun[]): OpenRun | undefined {
+  return open.find(hasBegun);
+}
+
+/** The run that waits for its start time, the earliest first, if no run has begun; null if there is none. */
+export function laterRun(open: readonly OpenRun[]): (OpenRun & { readonly notBefore: string }) | null {
+  if (open.some(hasBegun)) return null;
+  const waiting = open.flatMap((run) => (run.notBefore === undefined ? [] : { ...run, notBefore: run.notBefore }));
+  return waiting.sort((one, other) => (one.notBefore < other.notBefore ? -1 : 1))[0] ?? null;
+}
+
+/** The status of an open run: waiting to start or to continue, held by a process, waiting for an answer, or interrupted. */
+export type OpenRunStatus = "requested" | "running" | "parked" | "interrupted";
+
+/** The status of an open run; `isHeld` says whether a process holds its session. */
+export function openStatusOf({ state }: Pick<OpenRun, "state">, isHeld: boolean): OpenRunStatus {
+  if (state === "parked") return "parked";
+  if (state !== "started") return "requested";
+  return isHeld ? "running" : "interrupted";
+}
+
 /**
  * The run that must continue next at a given time if no process holds the session; null if none is due. A started run
  * comes first, a parked run blocks all others, and requested runs start in log order.
@@ -230,8 +252,8 @@ export function nextRun(open: readonly OpenRun[], now: string): OpenRun | null {
 }
 
 /**
- * The run that must continue or start before this one; null if there is none. Runs that have started and whose process is
- * gone do not count: whoever claims the session ends them.
+ * The run that must continue or start before this one; null if there is none. Started runs whose process has died do not count: the next
+ * claim of the session ends them.
  */
 export function runBefore(open: readonly OpenRun[], runId: string, now: string): OpenRun | null {
   const waits = ({ state }: OpenRun): boolean => state === "parked" || state === "answered";
@@ -269,7 +291,7 @@ function quiet(state: RunState): RunStep {
   return { state, event: null };
 }
 
-/** A fork continues where the tools of its source acted. An imported log has no say in where tools act. */
+/** A fork continues where the tools of its source acted. An imported log cannot determine where tools act. */
 function takeForkedPlace(state: RunState, entry: Entry, header: Pick<SessionHeader, "inherited">): RunState {
   if (entry.type !== "run" || entry.sandbox === undefined || isImported(header, entry, entry.seq)) return state;
   return entry.inherited === true ? state : { ...state, sandbox: entry.sandbox };
@@ -284,8 +306,7 @@ function ran(
   const placed = entry.sandbox === undefined ? state : { ...state, sandbox: entry.sandbox };
   if (entry.runId !== state.runId) return quiet(placed);
   if (entry.phase !== "started") return ended(placed, entry);
-  // A second `started` only records where the tools act; it starts nothing.
-  if (entry.sandbox !== undefined && before?.state === "started") return quiet(placed);
+  if (isPlaceOnly(entry, before)) return quiet(placed);
   return started(placed, entry, header.id);
 }
 
@@ -343,28 +364,35 @@ function said(before: RunState, entry: EntryOf<"message" | "custom">): RunStep {
   const round = state.round + 1;
   const isCut = isCutShort(message);
   const next: RunState = {
-    ...spent(grew, message),
+    ...spent(withoutQuestions(grew, message), message),
     round,
     toolRounds: state.toolRounds + (toolCalls.length > 0 && !isCut ? 1 : 0),
-    answer: {
-      id: entry.id,
-      calls: isCut ? NONE : toolCalls,
-      tools: state.tools,
-      effects: NONE,
-      asked: NONE,
-      below: { id: entry.id, next: null },
-      followed: false,
-    },
+    answer: answerState(entry.id, isCut ? NONE : toolCalls, state.tools),
   };
   return { state: next, event: { type: "round-finished", runId, round, message, stopReason } };
 }
 
+/**
+ * An answer with calls closes the questions about earlier calls, as in the head's index: if they have no answer, these
+ * calls were given up.
+ */
+function withoutQuestions(state: RunState, { toolCalls }: AssistantMessage): RunState {
+  return toolCalls === undefined || state.questions.length === 0 ? state : { ...state, questions: NONE };
+}
+
+/** The state of an answer whose calls have made no progress. */
+export function answerState(id: string, calls: readonly ToolCall[], tools: readonly string[] | null): AnswerState {
+  return { id, calls, tools, effects: NONE, asked: NONE, below: { id, next: null }, followed: false };
+}
+
 function marked(state: RunState, entry: EntryOf<"message" | "custom">, isRuns: boolean): RunStep {
-  const next = { ...state, group: stepGroup(state.group, entry) };
+  const stepped = { ...state, group: stepGroup(state.group, entry) };
   const mark = groupMarkOf(entry) as Readonly<Record<string, unknown>>;
-  if (!isRuns || state.open?.state !== "started") return quiet(next);
+  if (!isRuns || state.open?.state !== "started") return quiet(stepped);
   const { runId } = state;
   const message = entry.type === "message" ? entry.message : null;
+  const answer = message?.role === "assistant" ? message : null;
+  const next = answer === null ? stepped : spent(withoutQuestions(stepped, answer), answer);
   const agent = message?.agent ?? String(mark.agent ?? "");
   if (mark.kind === "failed") {
     const error = recordedError(message?.metadata?.error);
@@ -397,6 +425,13 @@ function grown(state: RunState, entry: Entry): RunState {
   if (isAnswer) return state;
   const followed = answer.followed || (entry.type === "message" && entry.message.role === "user");
   return { ...state, answer: { ...answer, below: { id: entry.id, next: answer.below }, followed } };
+}
+
+/** What a run that failed leaves to the next one, after one more node. Its input is dropped by a later user message. */
+function left(state: RunState, entry: Entry): RunState {
+  const grew = grown(state, entry);
+  const isUsers = entry.type === "message" && entry.message.role === "user";
+  return isUsers && grew.queued.length > 0 ? { ...grew, queued: NONE } : grew;
 }
 
 function holds(list: NodeList, id: string | null): boolean {
@@ -437,8 +472,8 @@ function effect(state: RunState, { runId, callId, index, parentId }: EntryOf<"ef
 
 function approval(state: RunState, entry: EntryOf<"approval">): RunStep {
   // Before format 3, the agents of a group asked under run ids that were not recorded.
-  const isOurs = entry.runId === state.runId || (state.group !== null && !state.stamped);
-  if (!isOurs) return quiet(state);
+  const isOfRun = entry.runId === state.runId || (state.group !== null && !state.stamped);
+  if (!isOfRun) return quiet(state);
   return entry.decision === undefined ? asks(state, entry) : quiet(answers(state, entry));
 }
 
@@ -543,7 +578,7 @@ export class RunsFold {
     return this.#states;
   }
 
-  /** The run that started last. If there is none, a run without an id that knows where a fork's tools act. */
+  /** The run that started last. If the log has no run, returns a run without an id, which records where a fork's tools act. */
   get last(): RunState {
     return this.#last;
   }

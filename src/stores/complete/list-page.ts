@@ -32,8 +32,10 @@ export async function listPage(
   const items: SessionHead[] = [];
   const [first, most] = listing.scans === true ? [limit, limit] : [BATCH_FIRST, BATCH_MAX];
   let [characters, batch, from] = [0, first, after];
-  // The user of a damaged session is unknown, so a listing for one user does not show damaged sessions.
-  const pending = after === null && filter.userId === undefined ? listing.damaged?.(filter.deleted === true) : [];
+  // The user and the runs of a damaged session are unknown, so a listing for one user or of runs does not show damaged sessions.
+  const { userId, runs, dueBefore } = filter;
+  const isOfAll = userId === undefined && runs === undefined && dueBefore === undefined;
+  const pending = after === null && isOfAll ? listing.damaged?.(filter.deleted === true) : [];
   const damaged = (await pending) ?? [];
   for (;;) {
     if (items.length > 0) batch = characters <= items.length * SMALL_CHARACTERS ? batch * 2 : first;

@@ -12,6 +12,9 @@ export const INDEX_FOLDER = ".index";
 /** The folder beside session files for data that is not in the logs: checkpoints, leases and marks. */
 export const STATE_FOLDER = ".state";
 
+/** The folder in `STATE_FOLDER` for the marks of sessions with open runs. */
+export const OPEN_RUNS_FOLDER = "open-runs";
+
 /** The folder beside session files for deleted sessions. */
 export const TRASH_FOLDER = ".trash";
 
@@ -28,6 +31,8 @@ export interface LogPaths {
   readonly lock: string;
   readonly checkpoints: string;
   readonly lease: string;
+  /** The mark of a session with open runs. */
+  readonly openRuns: string;
 }
 
 /** The name of a new session's file. */
@@ -81,6 +86,7 @@ export function pathsOf(log: string): LogPaths {
     lock: join(directory, INDEX_FOLDER, `${name}.lock`),
     checkpoints: join(directory, STATE_FOLDER, `${name}.checkpoints`),
     lease: join(directory, STATE_FOLDER, `${name}.lease`),
+    openRuns: join(directory, STATE_FOLDER, OPEN_RUNS_FOLDER, name),
   };
 }
 

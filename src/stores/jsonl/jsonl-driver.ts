@@ -72,7 +72,7 @@ export class JsonlDriver implements StoreDriver {
     this.files = new SessionFiles(options);
     const checkpoints = new CheckpointFiles(this.files);
     this.checkpoints = checkpoints;
-    this.listing = new ScannedListing((deleted) => withStoreErrors(() => this.files.scan(deleted)));
+    this.listing = new ScannedListing((deleted, part) => withStoreErrors(() => this.files.scan(deleted, part)));
     this.blobs = createBlobFiles(this.files);
     this.leases = createFileLeases(this.files);
     this.eraser = createFileEraser(this.files, checkpoints);

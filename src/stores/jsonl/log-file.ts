@@ -59,6 +59,11 @@ export class LogFile {
     return this.#known.head;
   }
 
+  /** Whether the session may have open runs, as far as is known. */
+  get mayHaveOpenRuns(): boolean {
+    return this.#log === null || this.#log.head.openRuns.length > 0;
+  }
+
   /** Whether the file existed and could be read, as of the last `refresh`. */
   get known(): boolean {
     return this.#log !== null;

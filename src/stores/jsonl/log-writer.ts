@@ -17,6 +17,7 @@ import type { LogFile } from "./log-file.ts";
 import { readHeader } from "./log-header.ts";
 import { formatEntry, formatLine, LINE_BYTES_MAX } from "./log-line.ts";
 import { WholeLogNeeded } from "./log-state.ts";
+import { markBefore, unmarkAfter } from "./open-run-marks.ts";
 import { copyLog, writeFileAtomically, setTime, writeAll, writeLines } from "./write-file-atomically.ts";
 import type { LogPaths } from "./file-names.ts";
 import { asStoreError, withStoreErrors, missingAsNull, storeFailed } from "./store-failure.ts";
@@ -167,6 +168,7 @@ export class LogWriter {
       const { plan } = planNow(input, (wanted) => lookUpWanted(state, wanted));
       if (plan.added.length === 0) return { plan, length: 0 };
       if (head.header.version !== FORMAT_VERSION) return "version to be raised";
+      markBefore(paths, head, plan.head);
       return { plan, length: this.#writeLine(this.#lineOf(plan.added), now) };
     } catch (error) {
       if (error instanceof WholeLogNeeded) return "whole log needed";
@@ -178,8 +180,10 @@ export class LogWriter {
   #apply({ plan: { head, added, entries }, length }: WrittenAppend): AppendResult {
     const { state } = this.file;
     if (length > 0) {
+      const before = state.head;
       for (const stored of added) state.addEntry(stored);
       state.advance(length, head);
+      unmarkAfter(this.file.paths, before, head);
     }
     return { version: head.version, entries, head };
   }

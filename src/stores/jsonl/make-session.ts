@@ -14,7 +14,8 @@ import type { LogPoint } from "./log-index.ts";
 import { formatEntry } from "./log-line.ts";
 import { copyLog, writeFileAtomically, removeTemporaryFiles, writeLines } from "./write-file-atomically.ts";
 import { OpenFile } from "./read-lines.ts";
-import { sessionFileName } from "./file-names.ts";
+import { pathsOf, sessionFileName } from "./file-names.ts";
+import { markOpenRuns } from "./open-run-marks.ts";
 import type { SessionFiles } from "./session-files.ts";
 
 /**
@@ -41,6 +42,7 @@ export async function createSession(
       await (files.cleanup ??= removeTemporaryFiles(files.options.directory));
       checkFree(files, header.id);
       await checkCapacity(files, header, { maxOpenPerUser });
+      if (head.openRuns.length > 0) markOpenRuns(pathsOf(target));
       await put();
       const file = path === undefined ? files.live.register(target, header.id) : await files.live.open(target);
       // The state of the new file is known without reading it, except for settings: they need the positions of their entries.

@@ -7,6 +7,7 @@ import { endLease } from "./file-leases.ts";
 import type { LogFile } from "./log-file.ts";
 import { syncDirectoryOf } from "./write-file-atomically.ts";
 import { type LogPaths, pathsOf, TRASH_FOLDER, trashedName, trashFileName } from "./file-names.ts";
+import { markOpenRuns, unmarkOpenRuns } from "./open-run-marks.ts";
 import type { SessionFiles } from "./session-files.ts";
 import { missingAsNull } from "./store-failure.ts";
 
@@ -21,13 +22,14 @@ export async function moveToTrash(files: SessionFiles, file: LogFile): Promise<v
     const target = pathsOf(join(dirname(paths.log), TRASH_FOLDER, name));
     await makePrivateDirectory(dirname(target.log));
     await rename(paths.log, target.log);
+    unmarkOpenRuns(paths);
     await moveSidecars(paths, target);
   });
   await files.forget(file);
 }
 
 /** Moves a session's files back from the trash. Call it under the directory's lock. */
-export async function moveFromTrash({ paths }: LogFile): Promise<void> {
+export async function moveFromTrash({ paths, mayHaveOpenRuns }: LogFile): Promise<void> {
   const name = trashedName(basename(paths.log))?.name ?? basename(paths.log);
   const path = join(dirname(dirname(paths.log)), name);
   if (existsSync(path))
@@ -36,6 +38,7 @@ export async function moveFromTrash({ paths }: LogFile): Promise<void> {
       `There is already a file ${show(path)}, where the deleted session's file was.`,
     );
   await moveSidecars(paths, pathsOf(path));
+  if (mayHaveOpenRuns) markOpenRuns(pathsOf(path));
   await rename(paths.log, path);
 }
 

@@ -1,17 +1,20 @@
-import { readdirSync, statSync } from "node:fs";
+import { existsSync, readdirSync, statSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { setImmediate as yieldToEventLoop } from "node:timers/promises";
 import { SessionDamagedError, SessionError, SessionNotFoundError, show } from "../../session/errors.ts";
 import type { DamagedSession } from "../../session/store.ts";
 import type { JsonlSettings } from "./jsonl-store.ts";
 import { LogFile } from "./log-file.ts";
-import { isLogName, PARTIAL_SUFFIX, parseFileName } from "./file-names.ts";
+import { isLogName, OPEN_RUNS_FOLDER, PARTIAL_SUFFIX, parseFileName, STATE_FOLDER } from "./file-names.ts";
+import { markedNames } from "./open-run-marks.ts";
 import { nullIfMissing } from "./store-failure.ts";
 
 /** How many files a listing reads before it yields to the event loop. */
 const READS_AT_ONCE = 8;
 /** How many of the last used files keep their entry index in memory. The others keep only what a listing needs. */
 const RECENT_FILES_MAX = 64;
+/** How often a listing of runs looks for files that were not made by a store, such as copies. */
+const NEW_FILES_MS = 10_000;
 
 /** The result of reading a directory: one file for every session, and the files that cannot be read. */
 interface ListedFiles {
@@ -32,6 +35,10 @@ export class SessionDirectory {
   /** The last used files, the oldest first. */
   readonly #recent = new Set<LogFile>();
   #scannedIn = -1;
+  /** The files that had open runs at the last listing of them; null before the first. */
+  #mayBeOpen: Set<LogFile> | null = null;
+  /** When the directory was last searched for new files for such a listing. */
+  #lookedMs = Number.NEGATIVE_INFINITY;
 
   constructor(path: string, options: JsonlSettings) {
     this.path = path;
@@ -190,6 +197,54 @@ export class SessionDirectory {
       if (reads % READS_AT_ONCE === 0) await yieldToEventLoop();
     }
     return this.#listed(failures);
+  }
+
+  /**
+   * The files of sessions with open runs. The first call checks every file, later ones only those that had open runs before,
+   * have a mark or a name of their own. Files that were put here by other means are looked for from time to time.
+   */
+  async listOpen(): Promise<LogFile[]> {
+    const nowMs = performance.now();
+    const before = this.#mayBeOpen ?? new Set((await this.list()).files);
+    if (this.#mayBeOpen !== null && nowMs - this.#lookedMs > NEW_FILES_MS) {
+      this.scan();
+      for (const file of this.#files.values()) if (!file.known) before.add(file);
+    }
+    if (nowMs - this.#lookedMs > NEW_FILES_MS) this.#lookedMs = nowMs;
+    const found = new Set<LogFile>();
+    const marked = markedNames(join(this.path, STATE_FOLDER, OPEN_RUNS_FOLDER)).filter(isLogName);
+    const files = new Set([
+      ...before,
+      ...this.#unnamed,
+      ...marked.flatMap((name) => [this.fileOf(name), this.#partialOf(name)]),
+    ]);
+    for (const file of files) if (file !== null && (await this.#hasOpenRuns(file))) found.add(file);
+    this.#mayBeOpen = found;
+    return [...found];
+  }
+
+  #partialOf(name: string): LogFile | null {
+    const partial = `${name}${PARTIAL_SUFFIX}`;
+    const exists = this.#files.has(partial) || existsSync(join(this.path, partial));
+    return exists ? this.fileOf(partial) : null;
+  }
+
+  /** Whether a file is that of a session with open runs. A file that cannot be read is shown in the listing of all sessions. */
+  async #hasOpenRuns(file: LogFile): Promise<boolean> {
+    try {
+      if (!(await file.refresh())) {
+        this.forget(file);
+        return false;
+      }
+    } catch {
+      return false;
+    }
+    if (!this.#recent.has(file)) file.dropEntryIndex();
+    const { header, openRuns } = file.head;
+    if (openRuns.length === 0) return false;
+    const known = this.#byId.get(header.id);
+    if (known === undefined || known === file || isPartial(known)) this.#byId.set(header.id, file);
+    return this.#byId.get(header.id) === file;
   }
 
   #listed(failures: ReadonlyMap<LogFile, unknown>): ListedFiles {

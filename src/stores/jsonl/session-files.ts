@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { SessionError } from "../../session/errors.ts";
-import type { ScannedSessions } from "../complete/scanned-listing.ts";
+import type { ScannedPart, ScannedSessions } from "../complete/scanned-listing.ts";
 import { readLease } from "./file-leases.ts";
 import type { JsonlSettings } from "./jsonl-store.ts";
 import { LockedQueue } from "./locked-queue.ts";
@@ -62,9 +62,12 @@ export class SessionFiles {
     await file.close();
   }
 
-  /** All live or all deleted sessions, and the files that cannot be read. */
-  async scan(deleted: boolean): Promise<ScannedSessions> {
-    const { files, damaged } = await (deleted ? this.trash : this.live).list();
+  /** All live or all deleted sessions, or only live ones with open runs, and the files that cannot be read. */
+  async scan(deleted: boolean, part: ScannedPart = "all"): Promise<ScannedSessions> {
+    const isOfRuns = part === "with open runs" && !deleted;
+    const { files, damaged } = isOfRuns
+      ? { files: await this.live.listOpen(), damaged: [] }
+      : await (deleted ? this.trash : this.live).list();
     const sessions = files.map(({ head, paths }) => ({
       head,
       isHeld: () => readLease(paths.lease, this.options.clock()) !== null,

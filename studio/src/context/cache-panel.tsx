@@ -12,7 +12,7 @@ type Cause = NonNullable<Report["answers"][number]["cause"]>;
 /** The latest answers that are shown. */
 const ANSWERS = 20;
 
-/** What the answers of a session had from the provider's prompt cache, and why some had less than they could. */
+/** Shows how the answers of a session used the provider's prompt cache, and why some read less than they could. */
 export function CachePanel({ session, live }: Pick<SessionProps, "session" | "live">): ReactNode {
   const client = useClient();
   const { id } = session.header;

@@ -2,7 +2,7 @@ import { createContext, useContext } from "react";
 import type { FleetView } from "skein/client";
 import { useClient } from "../request/use-client.ts";
 import { useRevised } from "../request/use-revised.ts";
-import { titleOf } from "../sessions/session-look.ts";
+import { titleOf } from "../sessions/session-status.ts";
 
 /** How many sessions of each state are asked for; the others are shown by their ids. */
 const SESSIONS_MAX = 100;

@@ -40,7 +40,7 @@ export function HomePage(): ReactNode {
     ]);
     return { recent, running, asking, interrupted };
   });
-  // After the lists, which the server has at once.
+  // Loaded after the lists, which the server returns faster.
   const week = useWeek(now.data !== null);
   return (
     <div className="home">

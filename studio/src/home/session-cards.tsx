@@ -3,7 +3,7 @@ import type { ListedSession } from "skein/client";
 import { frameworkOf } from "../../../src/session/framework.ts";
 import { visibleText } from "../markdown/visible-text.ts";
 import { ageOf, formatCost, formatCount, fullTime } from "../sessions/list/amounts.ts";
-import { markOf, titleOf } from "../sessions/session-look.ts";
+import { markOf, titleOf } from "../sessions/session-status.ts";
 import { SessionMark } from "../sessions/session-mark.tsx";
 import { addressOf } from "../shell/route.ts";
 

@@ -5,7 +5,7 @@ import { useClient } from "../request/use-client.ts";
 import { useRequest } from "../request/use-request.ts";
 import { ageOf } from "../sessions/list/amounts.ts";
 import { useDebounced } from "../sessions/list/use-debounced.ts";
-import { titleOf } from "../sessions/session-look.ts";
+import { titleOf } from "../sessions/session-status.ts";
 import { useNewSession } from "../sessions/use-new-session.ts";
 import { VIEW_NAMES } from "../session/view-names.ts";
 import { Icon, type IconName } from "./icon.tsx";

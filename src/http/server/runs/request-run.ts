@@ -2,6 +2,7 @@ import { outputSchema } from "../../../agent/output/run-output.ts";
 import { findSchemaProblem } from "../../../agent/schema/json-schema-definition.ts";
 import type { JsonObject } from "../../../internal/json.ts";
 import { checkUnnamed } from "../../../lifecycle/runs/recover-run.ts";
+import type { RequestedRun } from "../../../lifecycle/runs/managed-runs.ts";
 import { statusError } from "../../../session/log/append-guard.ts";
 import { show } from "../../../session/errors.ts";
 import type { SessionHead } from "../../../session/log/fold.ts";
@@ -19,19 +20,19 @@ const COUNTED_MS = 250;
 export type AskedRun = RunRequest & { readonly from?: string | null };
 
 /**
- * Requests a run for a caller and notifies the workers; returns its id. A repeated request returns the same run. A
+ * Requests a run for a caller and notifies the workers; returns it with the session's head. A repeated request returns the same run. A
  * refused request has no effect.
  */
 export async function requestRun(
   services: ServerServices,
   backlog: Backlog,
   { sessionId, request, caller }: { sessionId: string; request: AskedRun; caller: Caller },
-): Promise<string> {
+): Promise<RequestedRun> {
   const { manager, store, queue, drain, report } = services;
   const head = await visibleHead(services, sessionId, caller);
   const entry = request.runId === undefined ? null : await store.getEntry(sessionId, requestIdOf(request.runId));
   const earlier = entry?.type === "run_request" ? entry : null;
-  const who = whoIsAsked(services, request, earlier?.agent ?? null);
+  const who = selectRunner(services, request, earlier?.agent ?? null);
   if (earlier === null) {
     if (drain.aborted) throw draining();
     if (head.status !== "active") throw statusError(sessionId, head.status);
@@ -42,11 +43,11 @@ export async function requestRun(
   const { agent: _agent, output, ...rest } = request;
   if (output !== undefined) checkPatterns(output);
   const options = output === undefined ? {} : { options: { output } };
-  const { runId } = await manager.request(sessionId, { ...rest, ...options, ...who }, { actor: caller });
+  const requested = await manager.request(sessionId, { ...rest, ...options, ...who }, { actor: caller, head });
   const runner = who.agent ?? request.group ?? "";
   // The request is recorded: if the notification fails, the next sweep finds the run.
   await queue.notify(sessionId, { runner, priority: await backlog.priorityOf(head) }).catch(report);
-  return runId;
+  return requested;
 }
 
 /**
@@ -112,7 +113,7 @@ export function checkAgent({ agents, roster }: ServerServices, name: string | nu
 /**
  * The name of the agent or group that must answer: the requested one, the one that answered before, or the first agent.
  */
-function whoIsAsked(
+function selectRunner(
   services: ServerServices,
   { agent, group, model }: RunRequest,
   before: string | null,

@@ -5,7 +5,7 @@ import { type Entry, type EntryOf, entryCharacters } from "../../../session/log/
 import { type RunBlock, readBlock } from "../../../lifecycle/runs/list-runs.ts";
 import type { Message } from "../../../session/message.ts";
 import { type OpenRun, requestIdOf } from "../../../session/log/open-runs.ts";
-import { hasBegun, newRun, type RunState, RunsFold, stepRun } from "../../../session/log/run-fold.ts";
+import { hasBegun, newRun, openStatusOf, type RunState, RunsFold, stepRun } from "../../../session/log/run-fold.ts";
 import { runnerOfHost } from "../../../workers/notify-session.ts";
 import type { ListRuns, QuestionView, RunView } from "../../run-wire.ts";
 import type { Page } from "../../wire.ts";
@@ -224,7 +224,6 @@ async function openStatus(
   sessionId: string,
   { open }: RunState,
 ): Promise<RunView["status"]> {
-  if (open?.state === "parked") return "parked";
-  if (open?.state !== "started") return "requested";
-  return (await store.leaseOf(sessionId)) === null ? "interrupted" : "running";
+  const isHeld = open?.state === "started" && (await store.leaseOf(sessionId)) !== null;
+  return openStatusOf(open ?? { state: "requested" }, isHeld);
 }

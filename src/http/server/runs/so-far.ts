@@ -2,6 +2,7 @@ import type { JsonObject } from "../../../internal/json.ts";
 import { SessionNotFoundError } from "../../../session/errors.ts";
 import type { SessionHead } from "../../../session/log/fold.ts";
 import { inputIdOf, requestIdOf } from "../../../session/log/open-runs.ts";
+import { hasBegun } from "../../../session/log/run-fold.ts";
 import { messagesAsked, type RequestInput } from "../../../session/log/request-messages.ts";
 import type { ShownTurn } from "../../shown-turn.ts";
 import { WHOLE_CHARACTERS_MAX } from "../routes/answer-bytes.ts";
@@ -36,7 +37,7 @@ export async function readSoFar(services: ServerServices, id: string, caller: Ca
   if (state === null) throw new SessionNotFoundError(id);
   const turns: ShownTurn[] = [...state.turns];
   const run = openRunOf(head);
-  const request = run?.state === "requested" ? await store.getEntry(id, requestIdOf(run.runId)) : null;
+  const request = run !== undefined && !hasBegun(run) ? await store.getEntry(id, requestIdOf(run.runId)) : null;
   if (request?.type === "run_request") {
     const turnId = inputIdOf(request.runId);
     if (!turns.some((turn) => turn.turnId === turnId)) turns.push(...turnsAsked(request, turnId));

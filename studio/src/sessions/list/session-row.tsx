@@ -5,7 +5,7 @@ import { addressOf } from "../../shell/route.ts";
 import { ageOf, formatCost, fullTime } from "./amounts.ts";
 import type { SessionRow as Row } from "./read-sessions.ts";
 import { fromFirstMatch, markedPieces } from "./search-marks.ts";
-import { markOf, titleOf } from "../session-look.ts";
+import { markOf, titleOf } from "../session-status.ts";
 import { SessionMark } from "../session-mark.tsx";
 
 const MATCHES_MAX = 3;
