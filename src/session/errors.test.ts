@@ -15,6 +15,19 @@ const EXAMPLES: Record<string, [SessionError, string, object]> = {
     { sessionId: "s-4711", from: "closed", to: "active" },
   ],
   SessionCapacityError: [new errors.SessionCapacityError("forks", 3), "CAPACITY", { what: "forks", limit: 3 }],
+  BudgetExceededError: [
+    new errors.BudgetExceededError("ann", {
+      window: "1d",
+      unit: "cost",
+      limit: 2,
+      spent: 2.5,
+      reserved: 0,
+      warnAt: null,
+      movesOnAt: "2026-01-02T10:00:00.000Z",
+    }),
+    "BUDGET_EXCEEDED",
+    { userId: "ann" },
+  ],
   SessionConflictError: [
     new errors.SessionConflictError("s-4711", 1, 2),
     "CONFLICT",

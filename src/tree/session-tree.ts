@@ -187,7 +187,8 @@ export class SessionTree implements AsyncDisposable {
    *
    * @throws {SessionError} `UNKNOWN_ENTRY` if there is no such entry, `INVALID_ENTRY` if it is not on the path to the leaf.
    */
-  appendCompaction(init: Omit<EntryOf<"compaction">, keyof EntryStamp | "type">): Promise<Entry> {
+  async appendCompaction(init: Omit<EntryOf<"compaction">, keyof EntryStamp | "type">): Promise<Entry> {
+    checkArgument(isObject(init), init, "appendCompaction", "an object with a summary and firstKeptEntryId");
     return this.appendIf({ ...init, type: "compaction" }, async () => {
       const { leafId } = await this.refresh();
       await checkFirstKept(this, init.firstKeptEntryId, leafId);

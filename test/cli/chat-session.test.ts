@@ -126,21 +126,23 @@ describe("the commands of a chat", () => {
     expect(drawn?.split("\n")).toEqual([
       "0 variables: systemPrompt",
       "1 user: question",
-      "├─ 3 assistant: one",
-      "└─ 7 assistant: two ← leaf",
+      "├─ 2 setup of skein",
+      "│  4 assistant: one",
+      "└─ 7 setup of skein",
+      "   9 assistant: two ← leaf",
     ]);
   });
 
   test("branch continues from an entry, by its number or its id", async () => {
     const chat = await makeChat(scripted(["one", "two", "three"]));
     await tell(chat, ["first", "second"]);
-    expect(wordsOf(await tell(chat, "/branch 3"))).toEqual(["The next turn follows entry 3."]);
+    expect(wordsOf(await tell(chat, "/branch 4"))).toEqual(["The next turn follows entry 4."]);
     await tell(chat, "other");
     expect(await contextOf(chat)).toEqual(["user: first", "assistant: one", "user: other", "assistant: three"]);
     const question = (await chat.openTree.getBranch()).find(({ seq }) => seq === 1);
     await tell(chat, `/branch ${question?.id}`);
     expect(await contextOf(chat)).toEqual(["user: first"]);
-    expect(wordsOf(await tell(chat, "/branch 2"))[0]).toMatch(/^! /);
+    expect(wordsOf(await tell(chat, "/branch 3"))[0]).toMatch(/^! /);
   });
 
   test("fork continues in another session and keeps the first unchanged; open goes back", async () => {
@@ -177,7 +179,7 @@ describe("the commands of a chat", () => {
     const tree = chat.openTree;
     expect([[...(await tree.getLabels()).values()], await tree.getName()]).toEqual([["here"], "A talk"]);
     const [listed] = wordsOf(await tell(chat, "/checkpoints"));
-    expect(listed).toMatch(/^1 \S+ {2}\S+, at 7 entries$/);
+    expect(listed).toMatch(/^1 \S+ {2}\S+, at 8 entries$/);
     await tell(chat, "/restore 1");
     expect(await contextOf(chat)).toEqual(["user: first", "assistant: one"]);
     const other = await makeChat(scripted(["three"]), { store: chat.manager.store });

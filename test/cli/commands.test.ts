@@ -51,7 +51,16 @@ test("every command prints with --json the fields that its help documents", asyn
   await jsonOf("copy", "--from", store, "--to", "memory:");
   await jsonOf("completion", "bash");
   await jsonOf("token");
-  const covered = new Set([...run.map(([name]) => name), "checkpoint", "copy", "completion", "token", ...elsewhere]);
+  await jsonOf("docs", "fork a session");
+  const covered = new Set([
+    ...run.map(([name]) => name),
+    "checkpoint",
+    "copy",
+    "completion",
+    "token",
+    "docs",
+    ...elsewhere,
+  ]);
   expect(commands.map(({ name }) => name).filter((name) => !covered.has(name))).toEqual([]);
 });
 

@@ -73,6 +73,8 @@ describe("the contents of a body", () => {
       for (const [method, operation] of Object.entries(operations as Record<string, { requestBody?: object }>)) {
         if (operation.requestBody === undefined) continue;
         const type = Object.keys((operation.requestBody as { content: object }).content)[0] as string;
+        // Bytes are neither parsed nor held in memory.
+        if (type === "application/octet-stream") continue;
         const options = { ...ANN, headers: { "content-type": type } };
         const at = path.replace(/\{\w+\}/g, "x");
         const deep = await server.call(method.toUpperCase(), at, `${"[".repeat(201)}${"]".repeat(201)}`, options);

@@ -122,7 +122,7 @@ test("a reader that joins in the middle of an answer gets the text so far, then 
     seen.push(event);
     if (event.type === "text-delta" && event.text === "b") break;
   }
-  // The entries before: the request, the input, the instructions, and the start.
+  // The entries before: the request, the input, the instructions, the setup, and the start.
   expect(events.lastEventId).toBe("4.1.3");
   const rest = client.runs.events(sessionId, run.runId, { lastEventId: events.lastEventId ?? "" });
   // Another reader that joins gets the same by then.

@@ -24,6 +24,10 @@ const BODIES: Readonly<Record<string, unknown>> = {
   moveLeaf: { entryId: null },
   setLabel: { label: "x" },
   pruneBranch: { entryId: "t" },
+  editContext: { entryId: "t", message: null },
+  previewEdit: { entryId: "t", message: null },
+  undoEdit: { editId: "t" },
+  selectBranch: { entryId: "t" },
   forkSession: { branchName: "x" },
   startRun: { input: "Hi", agent: "helper" },
   approveCall: { approve: true },
@@ -68,7 +72,9 @@ test("on every route another user's session is indistinguishable from a missing 
         runAgUi: { threadId: ids.session, runId: "r", messages: [] },
       };
       const body = BODIES[operation.operationId] ?? inBody[operation.operationId] ?? {};
-      const { status, body: problem, headers } = await api.call(operation.method, pathOf(operation, ids), body, bob);
+      const [type = "application/json"] = Object.keys(operation.requestBody?.content ?? {});
+      const asBob = { ...bob, headers: { "content-type": type } };
+      const { status, body: problem, headers } = await api.call(operation.method, pathOf(operation, ids), body, asBob);
       const text = JSON.stringify(problem)
         .replaceAll(ids.session, "S")
         .replaceAll(ids.checkpoint, "C")

@@ -57,14 +57,22 @@ function report(error, how) {
 process.on("unhandledRejection", (error) => report(error, "is not handled"));
 process.on("uncaughtException", (error) => report(error, "is not caught"));
 
-/** Awaits the result of a call, and closes it. @type {(value: any) => Promise<void>} */
+/** Awaits the result of a call, and closes it; not longer than `ANSWER_MS_MAX`. @type {(value: any) => Promise<void>} */
 async function settle(value) {
   if (value === null || (typeof value !== "object" && typeof value !== "function")) return;
+  const late = Symbol("late");
+  const timer = new AbortController();
+  const limit = wait(ANSWER_MS_MAX, late, { signal: timer.signal }).catch(() => undefined);
+  const given = await Promise.race([finish(value), limit]);
+  timer.abort();
+  if (given === late) failures.push({ call, how: "gives no answer", error: "", at: "" });
+}
+
+/** @type {(value: any) => Promise<void>} */
+async function finish(value) {
+  if (value === null || (typeof value !== "object" && typeof value !== "function")) return;
   if (typeof value.then === "function") {
-    const late = Symbol("late");
-    const given = await Promise.race([Promise.resolve(value), wait(ANSWER_MS_MAX, late)]);
-    if (given === late) failures.push({ call, how: "gives no answer", error: "", at: "" });
-    else await settle(given);
+    await finish(await value);
   } else if (typeof value.next === "function") {
     await value.next();
     await value.return?.();
@@ -82,6 +90,8 @@ const show = (value) => (typeof value === "function" ? "() => undefined" : JSON.
 const values = { ...makers };
 for (const { subpath, name, kind } of names) {
   const made = (await import(subpath))[name];
+  // A class that is exported as a type only.
+  if (made === undefined) continue;
   if (kind === "class") values[name] = async () => made;
   for (const given of wrong) {
     call = `${subpath}: ${kind === "class" ? "new " : ""}${name}(${given.map(show).join(", ")})`;

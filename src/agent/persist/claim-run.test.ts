@@ -163,6 +163,8 @@ describe.each(Object.entries(stores))("in a %s store", (_, open) => {
     for (let time = 1; time <= 5; time++) await (await claim(store, "r")).access.release();
     await expect(claim(store, "r")).rejects.toMatchObject({ code: "RUN_ENDED", message: /5 times/ });
     expect((await facts(store)).at(-1)).toEqual(["r", "failed"]);
+    const end = (await entriesOf(store, SESSION)).at(-1);
+    expect(end).toMatchObject({ error: "The run was begun 5 times without any progress." });
     expect([(await store.head(SESSION))?.openRuns, await store.leaseOf(SESSION)]).toEqual([[], null]);
   });
 

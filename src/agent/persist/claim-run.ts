@@ -156,8 +156,9 @@ export async function hostElsewhere(store: SessionStore, sessionId: string, run:
 function endOfClaims(run: OpenRun): { readonly draft: EntryDraft; readonly error: SessionError } | null {
   const exhausted = (run.claims ?? 0) >= CLAIMS_MAX;
   if (run.cancelled !== true && !exhausted) return null;
-  const why = exhausted ? `was begun ${CLAIMS_MAX} times without getting anywhere` : "was cancelled";
-  return { draft: endOf(run), error: new SessionError("RUN_ENDED", `Run ${run.runId} ${why}; start another one.`) };
+  const why = exhausted ? `was begun ${CLAIMS_MAX} times without any progress` : "was cancelled";
+  const draft = exhausted ? { ...endOf(run), error: `The run ${why}.` } : endOf(run);
+  return { draft, error: new SessionError("RUN_ENDED", `Run ${run.runId} ${why}; start another one.`) };
 }
 
 /** The end to record for a run whose process is gone; whoever holds the session can record it. */

@@ -89,8 +89,8 @@ function sectionsOf(text: string): readonly DocSection[] {
 /** A line of Markdown without its marks: the words of links, code and emphasis. */
 export function plainText(line: string): string {
   return line
-    .replace(/!\[[^\]]*\]\([^)]*\)/g, "")
-    .replace(/\[([^\]]*)\]\([^)]*\)/g, "$1")
+    .replace(/!\[[^[\]]*\]\([^()]*\)/g, "")
+    .replace(/\[([^[\]]*)\]\([^()]*\)/g, "$1")
     .replace(/\*\*([^*]+)\*\*/g, "$1");
 }
 

@@ -67,8 +67,8 @@ export class SessionsClient {
 
   /** The bytes of an image or a file of a session, by its part of a message or the name of its blob, `sha256:…`. */
   async blob(id: string, part: string | BlobRef, options: CallOptions = {}): Promise<Uint8Array> {
-    const name = typeof part === "string" ? part : part.blob;
-    const path = pathOf`/api/sessions/${id}/blobs/${name.replace(/^sha256:/, "")}`;
+    const name = typeof part === "string" ? part : part?.blob;
+    const path = pathOf`/api/sessions/${id}/blobs/${typeof name === "string" ? name.replace(/^sha256:/, "") : ""}`;
     return new Uint8Array(await (await this.#transport.send({ path, ...options })).arrayBuffer());
   }
 

@@ -25,6 +25,12 @@ const tools = ["get_weather", "list_orders", "send_card", "find_order"].map((nam
     },
   }),
 );
-const agent = createAgent({ name: "clerk", prompt: "You keep orders. First version.", model, tools, builtInTools: false });
+const agent = createAgent({
+  name: "clerk",
+  prompt: "You keep orders. First version.",
+  model,
+  tools,
+  builtInTools: false,
+});
 const manager = await openManager({ store: `sqlite:${path}` });
 await manager.run(agent, "What is the weather, and which orders are there?");

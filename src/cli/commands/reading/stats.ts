@@ -50,7 +50,7 @@ export const stats: Command = {
     byModel: "the same for each model, with model as provider/model, or null",
     byUser: "the same for each user, with user, or null",
     budget:
-      "with --user and $SKEIN_BUDGETS, a list with window, unit, limit, spent, reserved, warnAt and movesOnAt of each limit",
+      "with --user and $SKEIN_BUDGETS, a list with window, unit, limit, spent, reserved, warnAt and movesOnAt of each limit; else null",
   },
   store: "existing",
   readsOnly: true,
@@ -61,7 +61,7 @@ export const stats: Command = {
     const user = textOption(context.values, "user");
     const { budgets } = openManager(store);
     const budget = user === undefined ? null : ((await budgets?.levels(user)) ?? null);
-    if (context.json) context.printJson({ ...analytics, ...(budget !== null && { budget }) });
+    if (context.json) context.printJson({ ...analytics, budget });
     else {
       print(context, analytics);
       if (budget !== null) printBudget(context, budget);
