@@ -107,7 +107,7 @@ export default defineConfig({
       { extends: true, test: { name: "shared", include: all, exclude: alone, isolate: false } },
       { extends: true, test: { name: "alone", include: alone } },
     ],
-    setupFiles: ["test/progress.ts", "test/property-seed.ts", "test/private-home.ts", "test/end-file.ts"],
+    setupFiles: ["test/progress.ts", "test/property-seed.ts", "test/private-home.ts", "test/file-end-setup.ts"],
     // Tests that act as another account must not fail because that account cannot reach their files.
     env: { TMPDIR: reachableTmpdir() },
     sequence: { sequencer: LongestFirst },

@@ -17,7 +17,7 @@ export interface PeerResult {
   readonly turnMs: Growth;
   readonly turnBytes: Growth;
   readonly context: ContextResult;
-  /** The same after a compaction, if the peer has one. */
+  /** The measurement after a compaction, if the peer supports compaction. */
   readonly contextKept: ContextResult | null;
 }
 

@@ -1,3 +1,5 @@
+import { readFileSync, writeFileSync } from "node:fs";
+
 /** The memory of a process after a garbage collection. */
 export interface AppMemory {
   /** The heap and the external memory of JavaScript. */
@@ -12,4 +14,19 @@ export function readMemory(): AppMemory {
   for (let times = 0; times < 2; times++) globalThis.gc?.();
   const { heapUsed, external, rss } = process.memoryUsage();
   return { heldBytes: heapUsed + external, residentBytes: rss };
+}
+
+/** The most memory that a process had. */
+export interface AppPeak extends AppMemory {
+  /** Since the last time that the peak was reset. */
+  readonly peakBytes: number;
+}
+
+/** Reads the most memory of this process since the last call. Linux only. */
+export function resetPeak(): AppPeak {
+  const peak = /^VmHWM:\s+(\d+) kB$/m.exec(readFileSync("/proc/self/status", "utf8"))?.[1];
+  const memory = readMemory();
+  // 5 resets the peak.
+  writeFileSync("/proc/self/clear_refs", "5");
+  return { ...memory, peakBytes: Number(peak) * 1024 };
 }

@@ -66,13 +66,18 @@ export interface Sizes {
   readonly foreignSessions: number;
   /** Messages that such a process appends, reads or forks. */
   readonly coldMessages: number;
-  /** Runs that a fleet gets at once. */
+  /** The number of runs that a fleet gets at the same time. */
   readonly fleetRuns: number;
   /** Notifications whose latency is measured. */
   readonly queueRounds: number;
   /** Sessions of another program to import, and the size of each. */
   readonly foreignFiles: number;
   readonly foreignFileBytes: number;
+  /** The pictures of a session of Codex, and its size. */
+  readonly pictures: number;
+  readonly rolloutBytes: number;
+  /** The size of a file that is uploaded to a server, and downloaded. */
+  readonly transferBytes: number;
   /** How many processes take ten turns each in the session whose requests are counted. */
   readonly cacheProcesses: number;
   /** Edits in the large context. */
@@ -126,6 +131,9 @@ export const FULL_SIZES: Sizes = {
   queueRounds: 201,
   foreignFiles: 1000,
   foreignFileBytes: 1_000_000,
+  pictures: 500,
+  rolloutBytes: 1_000_000_000,
+  transferBytes: 100_000_000,
   cacheProcesses: 20,
   cacheEdits: 1000,
   scaleItems: 250,
@@ -176,6 +184,9 @@ export const QUICK_SIZES: Sizes = {
   queueRounds: 5,
   foreignFiles: 5,
   foreignFileBytes: 20_000,
+  pictures: 5,
+  rolloutBytes: 2_000_000,
+  transferBytes: 5_000_000,
   cacheProcesses: 2,
   cacheEdits: 10,
   scaleItems: 20,

@@ -31,7 +31,7 @@ const other = await manager.run(agent, [
 assert.match(other.text() ?? "", /letter\.txt/);
 assert.notEqual(other.sessionId, answer.sessionId);
 
-// The same with session values, which are not stored: the input is unchanged, and the output has it in its lineage.
+// The same conversation with session values, which are not stored: the input does not change, and the output has it in its lineage.
 await using session = Session.fromUserMessage("list the files").to("local", "./office");
 await using listed = await agent.run(session);
 assert.deepEqual([listed.sessionId, listed.status], [null, "finished"]);

@@ -1,4 +1,4 @@
-// An Express application whose visitors have sessions: a cookie identifies it, an agent answers, nobody else has access.
+// An Express application whose visitors have sessions: a cookie identifies it, an agent answers, and other visitors have no access.
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";

@@ -1,4 +1,4 @@
-// What prompt caches saved for the answers of a session, and why one saved less. The cache is emulated by the
+// Shows how much prompt caches saved for the answers of a session, and why one answer saved less. The cache is emulated by the
 // provider's documented rules, so the program needs no key.
 import assert from "node:assert/strict";
 import { createAgent, defineTool, openManager } from "skein";

@@ -84,7 +84,7 @@ const peers = [
  */
 const servers = [
   {
-    sections: ["postgres", "scale", "erase"],
+    sections: ["postgres", "scale", "erase", "runs"],
     variable: "SKEIN_TEST_POSTGRES_URL",
     name: "PostgreSQL",
     start: () => startPostgres({ synced: true }),

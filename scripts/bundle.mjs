@@ -59,6 +59,8 @@ export async function bundle(dir, options, banner = "") {
           // Separate, so that a browser does not load the rest of the package.
           { name: "client", test: /src.http.client.index\.ts$/, priority: 2 },
           { name: "ui", test: /src.http.ui.index\.ts$/, priority: 2 },
+          // Separate, so that `skein` without a command does not load the core to say where the default store is.
+          { name: "home", test: /src.tree.home\.ts$|usingCtx/, priority: 1.5 },
           { name: "core", test: /src.index\.ts$/, priority: 1 },
         ],
       },

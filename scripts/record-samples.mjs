@@ -41,7 +41,7 @@ const TEST =
   '  const [now, then] = [new Date("2026-05-01T00:00:00Z"), new Date("2026-05-02T00:00:00Z")];\n' +
   '  assert.equal(countdown(now, then), "1 day left");\n});\n';
 
-/** What the user says, and what the model does about it: a text with a call, or the answer. */
+/** The message of the user, and the response of the model: a text with a call, or the answer. */
 const TURNS = [
   {
     says: "Our page says “1 days left”. Can you fix that, with a test?",

@@ -37,11 +37,11 @@ export async function runVitest(args, { node = process.execPath, env = {} } = {}
   const folder = mkdtempSync(join(reachableTmpdir(), "skein-test-"));
   const report = join(folder, "report.json");
   const progress = join(folder, "progress");
-  // What the tests and Vitest leave there goes with it. The name is short, as the path of a socket may not be long.
+  // Files that the tests and Vitest leave there are deleted with it. The name is short, as the path of a socket may not be long.
   const temporary = join(folder, "t");
   for (const path of [progress, temporary]) mkdirSync(path);
   for (const path of [folder, temporary]) chmodSync(path, 0o711);
-  const watch = watchProgress(progress);
+  const watch = watchProgress(progress, temporary);
   try {
     const reporters = ["--reporter=default", "--reporter=json", `--outputFile.json=${report}`];
     const code = await runPackage("vitest/vitest.mjs", ["run", ...reporters, ...args], {
@@ -84,8 +84,9 @@ export async function runVitestTwice(args) {
 /**
  * Ends the processes of a run that make no progress.
  * @param {string} folder where each process writes what it does
+ * @param {string} temporary the temporary directory of the tests
  */
-function watchProgress(folder) {
+function watchProgress(folder, temporary) {
   const hangMs = hangSeconds() * 1000;
   const graceMs = Math.min(graceMsMax, hangMs);
   /** @type {Promise<unknown>[]} */
@@ -114,7 +115,7 @@ function watchProgress(folder) {
     if (stale.length > 0) endStale(stale, descendantsOf(vitest));
     // None is looked at twice; most of them have ended.
     for (const { pid, writtenAt } of stale) idle.set(pid, { writtenAt, idleMs: Number.NEGATIVE_INFINITY });
-    // Vitest is to see the end of its processes first.
+    // Vitest must first detect the end of its processes.
     const vitestMsMax = Math.max(hangMs, ...all.map(hangMsOf)) + vitestMsMore;
     if (idleMs < vitestMsMax) return;
     idleMs = 0;
@@ -139,7 +140,9 @@ function watchProgress(folder) {
     stop: async () => {
       clearInterval(timer);
       await Promise.all(ending);
-      const left = await endProcesses(processesWith(progressVariable, folder), graceMs);
+      // The built programs hide most of their variables, and keep TMPDIR.
+      const started = [...processesWith(progressVariable, folder), ...processesWith("TMPDIR", temporary)];
+      const left = await endProcesses([...new Map(started.map((one) => [one.pid, one])).values()], graceMs);
       if (left.length > 0) console.error(`Processes that tests had left behind were ended: ${left.length}.`);
     },
   };
@@ -239,7 +242,7 @@ function isBroken({ status, assertionResults }) {
 }
 
 /**
- * Prints which files took longest, so that whoever wants the run to be quicker knows where to look.
+ * Prints which files took longest, to find out how to make the run faster.
  * @param {readonly FileResult[]} files
  */
 function printLongest(files) {

@@ -14,8 +14,10 @@ Kills and disturbs processes that write to stores, and then checks that each sto
                   writers      kill -9 of a random one of several processes that write, every 100 ms
                   connections  the server closes a random connection every 100 ms
                   restarts     the server shuts down, aborts, or is killed with -9, and starts again
-                  runs         kill -9 of a random one of several processes that go on with runs, which ask before they act
+                  runs         kill -9 of a random one of several processes that recover runs, whose calls need approval
                   erase        kill -9 of processes that erase a person, until 50 kills
+                  attachments  kill -9 of a random one of several processes that append, fork, sweep and erase images at
+                               once; then looks for entries without their bytes, and for bytes that should not be there
                   budgets      kill -9 of processes with 64 runs of one user at once, which others recover; then compares
                                what the logs have with the user's budget and with the ledger
                   fleet        kill -9 and freezing of workers and servers that share a store and a queue; with --minutes also
@@ -23,16 +25,28 @@ Kills and disturbs processes that write to stores, and then checks that each sto
                   http         a server under mixed load, with many clients that disappear
                   seeds        random requests, whose results are compared with those of the memory store
   --store kind  only stores whose name begins so: jsonl, sqlite, postgres, redis (default: all)
-  --minutes N   for how long on each store; seeds: on all of them (default: 0.5; http: 5; runs: until 200 kills; seeds: 10;
+  --minutes N   for how long on each store; seeds: on all of them (default: 0.5; http: 5; runs, attachments: until 200 kills;
+                seeds: 10;
                 fleet: until there were as many runs and kills as were asked for, an hour at most; its last runs have
                 five more minutes at most, and each other step three; SIGTERM and SIGINT end everything in a minute)
   --seed N      the first seed (default: drawn)
   --seeds N     only so many seeds, whatever the time
   --runs N      fleet: so many runs at least (default: 1000)
-  --kills N     fleet: so many kills and freezes at least (default: 200)
+  --kills N     fleet, attachments: so many kills at least (default: 200)
   --empty-queue  fleet: the queue is on a Redis of its own, which is emptied in the middle`;
 
-const kinds = ["writers", "connections", "restarts", "runs", "erase", "budgets", "fleet", "http", "seeds"];
+const kinds = [
+  "writers",
+  "connections",
+  "restarts",
+  "runs",
+  "erase",
+  "attachments",
+  "budgets",
+  "fleet",
+  "http",
+  "seeds",
+];
 const seedsARound = 250;
 /** How long after a signal everything is ended that has not come to its end by itself. */
 const stopMsMax = 60_000;
@@ -54,7 +68,7 @@ await main(async () => {
   const same = !options.kinds.includes("seeds") || (await runSeeds(options));
   return kept && same ? 0 : 1;
 });
-// Without it, Node 20 may wait for ever for the handle of a socket whose server was killed, at full speed.
+// Without it, Node 20 may wait endlessly for the handle of a socket whose server was killed, in a busy loop.
 process.exit();
 
 /**
@@ -83,6 +97,7 @@ async function runTrials(options, signal) {
   const { runHttpTrial } = await import("../test/torture/http-trial.mjs");
   const { fleetPlaces, fleetStores, runFleetTrial } = await import("../test/torture/fleet-trial.mjs");
   const { eraseStores, runEraseTrial } = await import("../test/torture/erase-trial.mjs");
+  const { attachmentStores, runAttachmentTrial } = await import("../test/torture/attachment-trial.mjs");
   const { budgetStores, runBudgetTrial } = await import("../test/torture/budget-trial.mjs");
   const { runRunsTrial, runStores } = await import("../test/torture/runs-trial.mjs");
   const missingOf = (/** @type {string} */ store) =>
@@ -106,6 +121,14 @@ async function runTrials(options, signal) {
       missing: missingOf(store),
       minutes: 10,
       run: (/** @type {Limits} */ limits) => runEraseTrial(store, limits),
+    })),
+    ...attachmentStores.map((store) => ({
+      kind: "attachments",
+      store,
+      missing: missingOf(store.split(" ")[0] ?? store),
+      minutes: 10,
+      run: (/** @type {Limits} */ limits) =>
+        runAttachmentTrial(store, { ...limits, killsMax: options.fleet.strikesMin || 200 }),
     })),
     ...budgetStores.map((store) => ({
       kind: "budgets",

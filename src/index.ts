@@ -24,6 +24,7 @@ export {
   type ModelProviderOptions,
   registerModelProvider,
 } from "./agent/model/model-providers.ts";
+export type { WithModelName } from "./agent/model/named-model.ts";
 export type { RetryOptions } from "./agent/model/retry.ts";
 export { type ResumedSession, type ResumeOptions, resumeSession } from "./agent/persist/resume-session.ts";
 export type { Persist } from "./agent/persist/persist-option.ts";

@@ -11,6 +11,6 @@ export default defineConfig({
   base: "./",
   plugins: [react()],
   resolve: { alias: { "skein/client": here("../src/http/client/index.ts") } },
-  build: { outDir: here("../dist/studio"), emptyOutDir: true, chunkSizeWarningLimit: 900 },
+  build: { outDir: here("../dist/studio"), emptyOutDir: true, cssCodeSplit: false, chunkSizeWarningLimit: 900 },
   server: { proxy: { "/api": "http://127.0.0.1:4117", "/openapi.json": "http://127.0.0.1:4117" } },
 });

@@ -19,7 +19,7 @@ test("folders import only what the table allows them", () => {
   expect(rules.checkFolders(shipped, architecture)).toEqual([]);
 });
 
-test("no folders import each other, and the table would not let them", () => {
+test("no two folders import each other, and the table does not allow it", () => {
   expect(rules.checkFolderCycles(shipped)).toEqual([]);
   expect(rules.findCycles(architecture.mayImport)).toEqual([]);
 });
@@ -53,7 +53,7 @@ test("file names are kebab-case and describe their contents", () => {
 });
 
 test("modules that test files share have no hooks, which would count for the first file of a process only", () => {
-  const setUp = /^test\/(?:progress|end-file)\.ts$/;
+  const setUp = /^test\/(?:progress|file-end-setup)\.ts$/;
   const shared = everything.filter(({ path }) => !path.endsWith(".test.ts") && !setUp.test(path));
   expect(shared.filter(({ text }) => /^(?:before|after)(?:All|Each)\(/m.test(text)).map(({ path }) => path)).toEqual(
     [],

@@ -38,7 +38,7 @@ test("the rows of the benchmark page are read back as they were written, so that
   expect(page).toContain(renderTable(rows));
 });
 
-test("the benchmark answers an option that it does not know with a sentence", async () => {
+test("the benchmark refuses an unknown option with one sentence", async () => {
   const failed = await run(process.execPath, [bench, "--fast"], { cwd: root }).catch(
     (error: { code: number; stderr: string }) => error,
   );

@@ -4,7 +4,7 @@ import { openai } from "../src/models/openai/openai.ts";
 import type { ToolCall } from "../src/session/message.ts";
 import type { PromptCache, PromptCacheUsage } from "../src/testing/cache/prompt-cache.ts";
 
-/** What an emulated provider answers. */
+/** The answer of an emulated provider. */
 export interface CachedAnswer {
   readonly text?: string;
   readonly calls?: readonly Pick<ToolCall, "id" | "name">[];

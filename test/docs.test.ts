@@ -9,7 +9,7 @@ const read = (path: string) => readFileSync(join(root, path), "utf8");
 const pages = ["README.md", "CONTRIBUTING.md", "SECURITY.md", "AGENTS.md", "CHANGELOG.md", ...pagesIn("docs")];
 
 describe("the README", () => {
-  test("shows the first example word for word", () => {
+  test("contains the first example verbatim", () => {
     const region = /\/\/ #region readme\n(?<code>[\s\S]*?)\/\/ #endregion/.exec(read("examples/01-first-session.ts"))
       ?.groups?.code;
     const shown = /```ts\n(?<code>[\s\S]*?)```/.exec(read("README.md"))?.groups?.code;
@@ -55,7 +55,7 @@ describe("the pages of the documentation", () => {
     expect(shown).toEqual([FORMAT_VERSION]);
   });
 
-  test("explain every error code that the code knows, and no other", () => {
+  test("explain every error code of the source, and no other", () => {
     const declared =
       /type SessionErrorCode =(?<codes>[\s\S]*?);/.exec(read("src/session/errors.ts"))?.groups?.codes ?? "";
     const codes = [...declared.matchAll(/"([A-Z_]+)"/g)].map((match) => match[1]);
@@ -64,7 +64,7 @@ describe("the pages of the documentation", () => {
     expect([...documented].sort()).toEqual([...codes].sort());
   });
 
-  test("have one meaning for each word of the glossary, use it, and lead to it from the words of others", () => {
+  test("define each word of the glossary once, use it, and link the terms of other libraries to it", () => {
     const [ours = "", theirs = ""] = read("docs/glossary.md").split("## Words that people look for");
     const words = cells(ours, 0).flatMap((cell) => cell.replaceAll("`", "").split(", "));
     const others = pages

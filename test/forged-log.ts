@@ -2,7 +2,7 @@ import type { JsonValue } from "../src/internal/json.ts";
 import { type Entry, isNode } from "../src/session/log/entry.ts";
 import { createHeader, type SandboxPlacement, type SessionHeader } from "../src/session/log/header.ts";
 
-/** What a forged log is made of. */
+/** The options of a forged log. */
 export interface Forgery {
   readonly id?: string;
   readonly header?: Partial<SessionHeader>;

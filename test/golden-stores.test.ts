@@ -11,7 +11,7 @@ import { scripted } from "../src/models/scripted.ts";
 import type { Entry } from "../src/session/log/entry.ts";
 import type { PathSummary, SessionHead } from "../src/session/log/fold.ts";
 import { createHeader } from "../src/session/log/header.ts";
-import { type OpenRun, openRunsAsStored, type RunsWord } from "../src/session/log/open-runs.ts";
+import { type OpenRun, openRunsAsStored, type RunsCondition } from "../src/session/log/open-runs.ts";
 import type { Settings } from "../src/session/log/settings.ts";
 import type { SessionStore } from "../src/session/store.ts";
 import { checkStore } from "../src/stores/doctor/check-store.ts";
@@ -136,7 +136,7 @@ describe.for(fixtures)("a $kind store of $version", ({ version, kind, open, requ
 
   test("lists the open runs, and accepts their end and new requests", async () => {
     await using store = await open();
-    const found = async (runs: RunsWord): Promise<string[]> =>
+    const found = async (runs: RunsCondition): Promise<string[]> =>
       (await store.list({ runs })).items.map(({ header }) => header.id);
     expect([await found("interrupted"), await found("running")]).toEqual([["story"], []]);
     expect([await found("requested"), await found("asking")]).toEqual([requested, parked]);

@@ -1,4 +1,4 @@
-// An MCP server for tests. Started as a program it speaks over its standard input and output.
+// An MCP server for tests. As a program, it communicates over its standard input and output.
 import { appendFileSync } from "node:fs";
 import { Server } from "@modelcontextprotocol/sdk/server/index.js";
 import { StdioServerTransport } from "@modelcontextprotocol/sdk/server/stdio.js";

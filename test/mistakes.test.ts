@@ -52,6 +52,40 @@ const mistakes: Readonly<Record<string, readonly [call: () => unknown, says: str
     () => agent.run("hi", { budget: { totalToken: 1 } } as never),
     "did you mean totalTokens?",
   ],
+  "a run with a hot temperature": [
+    () => agent.run("hi", { temperature: "hot" } as never),
+    "temperature is not a number of 0 or more",
+  ],
+  "a run with one stop text": [() => agent.run("hi", { stop: "end" } as never), "stop is not a list of texts"],
+  "a run with an unknown tool choice": [
+    () => agent.run("hi", { toolChoice: "requird" } as never),
+    "toolChoice is not one of auto, none, required",
+  ],
+  "telemetry with content": [
+    () => agent.run("hi", { telemetry: { content: true } } as never),
+    "did you mean contents?",
+  ],
+  "a server with a limit that there is not": [
+    () => createServer({ limits: { streamPerUser: 1 } } as never),
+    "did you mean streamsPerUser?",
+  ],
+  "a server with half a rate": [
+    () => createServer({ limits: { rate: { requestPerSecond: 1, burst: 1 } } } as never),
+    "did you mean requestsPerSecond?",
+  ],
+  "a server with a place that has a directory": [
+    async () =>
+      createServer({ store: await openStore("memory:"), place: { backend: "local", directory: "." } } as never),
+    'place does not take "directory" here',
+  ],
+  "a server with a misspelt isolation": [
+    async () =>
+      createServer({
+        store: await openStore("memory:"),
+        place: { backend: "local", spec: { isolaton: "required" }, perUser: false },
+      } as never),
+    'has no "isolaton"',
+  ],
   "a loop with maxSteps": [
     () => runSessionLoop(Session.fromUserMessage("hi"), agent.session, { model: offline(), maxSteps: 3 } as never),
     "are maxToolRounds",

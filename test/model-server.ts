@@ -10,7 +10,7 @@ export interface Replay {
   readonly body?: string | Uint8Array;
   /** Positions at which the body is split into separately sent chunks. */
   readonly cuts?: readonly number[];
-  /** What follows the body: its end, a broken connection, or silence. Without a body, headers are not sent either. */
+  /** The event after the body: its end, a broken connection, or no further data. Without a body, headers are not sent either. */
   readonly after?: "end" | "break" | "hang";
 }
 

@@ -32,7 +32,7 @@ test.for(pairs)(
 );
 
 describe("copySession", () => {
-  test("returns what it did, and reports its progress", async () => {
+  test("returns its result, and reports its progress", async () => {
     const [from, to] = [openMemoryStore(), openMemoryStore()];
     await from.create(createHeader({ id: "a" }), { entries: Array.from({ length: 1200 }, (_, i) => say(`e${i}`)) });
     const seen: unknown[] = [];

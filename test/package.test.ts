@@ -40,7 +40,7 @@ test("ships the build, the guides, the examples and nothing else, in few files",
   expect(paths).toContain("docs/guides/runs.md");
 });
 
-test("every page that it ships links only to what it ships, and a package page knows where that is", async () => {
+test("every shipped page links only to shipped files, and links on a registry's page resolve", async () => {
   expect(manifest.repository.url).toMatch(/^git\+https:\/\/.+\.git$/);
   const pages = packed.files.map(({ path }) => path).filter((path) => path.endsWith(".md"));
   const broken: string[] = [];

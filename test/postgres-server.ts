@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import pg from "pg";
 import postgres from "postgres";
 import { type PostgresServer, startPostgres } from "../scripts/postgres.mjs";
-import { onFileEnd } from "./file-end.ts";
+import { onFileEnd } from "./on-file-end.ts";
 
 let database: Promise<TestDatabase> | null = null;
 let pool: pg.Pool | null = null;

@@ -69,7 +69,7 @@ async function look(directory: string, below = ""): Promise<{ readonly wide: str
   return { wide, seen };
 }
 
-/** What another account of the machine can read below a directory, except for what is open to everyone. */
+/** The files below a directory that another account of the machine can read, except for public ones. */
 async function readableByNobody(directory: string): Promise<string> {
   const options = { uid: NOBODY, gid: NOBODY } as const;
   const list = [directory, "-mindepth", "1", "(", "-type", "f", "-o", "-type", "d", ")", "-readable", "-print"];

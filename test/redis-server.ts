@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { Redis } from "ioredis";
 import { type RedisServer, redisMissing, startRedis } from "../scripts/redis.mjs";
-import { onFileEnd } from "./file-end.ts";
+import { onFileEnd } from "./on-file-end.ts";
 
 const given = process.env.SKEIN_TEST_REDIS_URL;
 let server: Promise<RedisServer> | null = null;

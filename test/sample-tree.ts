@@ -1,5 +1,5 @@
 import type { Content, Message } from "../src/session/message.ts";
-import type { TreeNode } from "../src/session/log/tree.ts";
+import type { TreeNode } from "../src/session/log/entry-tree.ts";
 import { SessionTree } from "../src/tree/session-tree.ts";
 import { assistant, user } from "./sample-log.ts";
 

@@ -32,7 +32,7 @@ test.for(Object.entries(exports))("every name of %s has its place on a page", ([
   expect(names.filter((name) => !text.includes(`\n### ${name} {#${name}}\n`))).toEqual([]);
 });
 
-test("the names of a page stand in the order of the alphabet, kind by kind", () => {
+test("the names of a page are sorted alphabetically within each kind", () => {
   for (const { path, text } of pages.filter((page) => page.path.startsWith("api/skein"))) {
     for (const group of withoutCode(text).split(/^## /m)) {
       const names = [...group.matchAll(/^### (\w+) /gm)].map(([, name = ""]) => name.toLowerCase());
@@ -47,7 +47,7 @@ test("every route of the server has its place on a page", () => {
   expect(operations.filter((each) => !text.includes(` {#${each}}\n`))).toEqual([]);
 });
 
-test("every link of a page leads to a page and a heading, or a picture, that the site has", () => {
+test("every link resolves to a page and a heading, or a picture, of the site", () => {
   const anchors = new Map(pages.map(({ path, text }) => [path, anchorsOf(text)]));
   const files = new Set([...anchors.keys(), ...siteImages(), "openapi.json"]);
   const broken = pages.flatMap(({ path, text }) =>

@@ -7,7 +7,7 @@ import { openMemoryStore } from "../src/stores/memory/index.ts";
 import { openPostgresStore } from "../src/stores/postgres/index.ts";
 import { openRedisStore } from "../src/stores/redis/index.ts";
 import { openSqliteStore } from "../src/stores/sqlite/index.ts";
-import { onFileEnd } from "./file-end.ts";
+import { onFileEnd } from "./on-file-end.ts";
 import { postgresPool, postgresUrl } from "./postgres-server.ts";
 import { ioRedisClient, redisPrefix, redisSkip, redisUrl } from "./redis-server.ts";
 

@@ -101,7 +101,7 @@ class Trial {
     expect(await this.#process(number).ask(request), `${number}: ${JSON.stringify(request)}`).toEqual(expected);
   }
 
-  /** Sends the same kind of request from all processes at once. The model must give the same answers in the store's order. */
+  /** Sends the same kind of request from all processes concurrently. The model must give the same answers in the store's order. */
   async #race(kind: Race, session: string, timestamp: string): Promise<void> {
     const race = this.#races++;
     const request = (number: number): Request => {

@@ -25,6 +25,12 @@ const notProse = /^docs\/(?:cli|benchmarks|architecture|glossary|formats\/versio
 const prose = ["README.md", "CONTRIBUTING.md", "SECURITY.md", ...pagesIn("docs")].filter(
   (page) => !notProse.test(page),
 );
+/** The source files of the package and of the studio, without tests. */
+const sources = ["src", "studio/src"].flatMap((folder) =>
+  readdirSync(join(root, folder), { recursive: true, encoding: "utf8" })
+    .filter((name) => /\.tsx?$/.test(name) && !/\.test\.tsx?$/.test(name))
+    .map((name) => `${folder}/${name}`),
+);
 const avoided = avoidedWords(read("docs/glossary.md"));
 
 /** Words of the third column that are ordinary words in names and headings; the row says what they must not replace. */
@@ -211,6 +217,16 @@ const metaphors: readonly (readonly [phrase: RegExp, term: string])[] = [
   [/\bbehind (?:your|anyone's) back\b/i, "unnoticed"],
 ];
 
+/** Names of earlier versions; the changelog has the names that replaced the exported ones. */
+const replacedNames = new RegExp(
+  `\\b(?:${[
+    ...["LogEar", "RunEars", "hearNow", "LiveTeller", "LiveHearer", "Lookers", "RunStory", "AnswerTeller"],
+    ...["AnswerFact", "ToldCall", "SaidOnce", "Doorkeeper", "LeftRuns", "inLine", "RunBell", "bullmqBell"],
+    ...["inProcessBell", "BellCounts", "HeadPlace", "RunsWord", "ApprovalWord", "DenialWord", "tellsCost"],
+  ].join("|")})\\b`,
+  "g",
+);
+
 describe("a word that the glossary avoids", () => {
   test("is in no exported name, but for those with a reason", () => {
     const names = [...new Set(publicNames().map(({ name }) => name))];
@@ -246,6 +262,17 @@ describe("a metaphor", () => {
     );
     expect(found).toEqual([]);
   });
+
+  test.for(metaphors)("such as %s is in no comment of the sources, which have %s instead", ([phrase]) => {
+    expect(sources.length).toBeGreaterThan(500);
+    const found = sources.flatMap((path) => commentsOf(read(path)).filter((comment) => phrase.test(comment)));
+    expect(found).toEqual([]);
+  });
+});
+
+test("no name of an earlier version that plain words replaced is in the sources", () => {
+  const found = sources.flatMap((path) => read(path).match(replacedNames) ?? []);
+  expect(found).toEqual([]);
 });
 
 /** The uses of avoided words in texts, as `text: word`, without those that are allowed. */
@@ -297,6 +324,12 @@ function rowsOf(glossary: string): string[][] {
 
 function codeOf(text: string): string {
   return [...text.matchAll(/^```(?:ts|tsx|js)\b.*\n([\s\S]*?)^```/gm)].map(([, code = ""]) => code).join("\n");
+}
+
+/** The comments of a source, each on one line. */
+function commentsOf(source: string): string[] {
+  const comments = source.matchAll(/\/\*[\s\S]*?\*\/|(?:^|\s)\/\/ .*$/gm);
+  return [...comments].map(([comment]) => comment.replace(/\s+\*?\s*/g, " "));
 }
 
 function withoutCode(text: string): string {

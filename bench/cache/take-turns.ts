@@ -7,7 +7,7 @@ import type { EmulatedModel } from "./emulator-server.ts";
 export interface TurnsInput extends EmulatedModel {
   readonly url: string;
   readonly path: string;
-  /** The session to go on with; null for a new one. */
+  /** The session to continue; null for a new one. */
   readonly sessionId: string | null;
   readonly turns: number;
 }

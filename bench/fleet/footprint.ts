@@ -1,7 +1,7 @@
 import postgres from "postgres";
 import { createClient } from "redis";
 
-/** What a server stores. */
+/** The stored data of a server. */
 export interface Footprint {
   readonly bytes: number;
   /** Rows of PostgreSQL, keys of Redis. */

@@ -1,10 +1,10 @@
-import type { AppMemory } from "../read-memory.ts";
+import type { AppMemory, AppPeak } from "../read-memory.ts";
 import { startProcess } from "../start-process.ts";
 
 /** The number of entries on a page. */
 export const PAGE_ENTRIES = 100;
 
-/** What a process serves, and on which store. */
+/** The application that a process serves, and its store. */
 export interface AppInput {
   /**
    * `plain` answers with a little JSON; `session` as well, with the session of the request's cookie, whose state it
@@ -23,6 +23,8 @@ export interface AppInput {
 export interface AppProcess extends AsyncDisposable {
   readonly url: string;
   memory(): Promise<AppMemory>;
+  /** The most memory since the last call, and the memory now after a garbage collection. */
+  resetPeak(): Promise<AppPeak>;
 }
 
 /** Starts a process, so that the client and the server of requests do not share one. */
@@ -31,6 +33,7 @@ export async function startApp(input: AppInput): Promise<AppProcess> {
   return {
     url: process.said as string,
     memory: () => process.ask("memory") as Promise<AppMemory>,
+    resetPeak: () => process.ask("peak") as Promise<AppPeak>,
     [Symbol.asyncDispose]: () => process[Symbol.asyncDispose](),
   };
 }

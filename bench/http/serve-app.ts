@@ -5,7 +5,7 @@ import { createAgent, type Entry, SessionManager } from "skein";
 import { honoSession, type SessionEnv } from "skein/hono";
 import { createServer } from "skein/http";
 import { offline } from "skein/offline";
-import { readMemory } from "../read-memory.ts";
+import { readMemory, resetPeak } from "../read-memory.ts";
 import { openStoreOf } from "../store-kind.ts";
 import { type AppInput, PAGE_ENTRIES } from "./app-process.ts";
 import { serveRevision } from "./serve-revision.ts";
@@ -16,7 +16,7 @@ const STUDIO = fileURLToPath(new URL("../../../../dist/studio", import.meta.url)
 
 /** Serves one application, for `startApp`, until the parent process has ended. */
 export async function serveApp(input: AppInput): Promise<never> {
-  process.on("message", () => process.send?.(readMemory()));
+  process.on("message", (asked) => process.send?.(asked === "peak" ? resetPeak() : readMemory()));
   process.on("disconnect", () => process.exit(0));
   process.send?.(await start(input));
   return new Promise<never>(() => {});

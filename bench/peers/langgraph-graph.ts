@@ -16,7 +16,7 @@ interface GraphBuilder {
   compile(options: { readonly checkpointer?: object }): Graph;
 }
 
-/** What LangGraph exports, as far as the benchmark uses it. */
+/** The exports of LangGraph that the benchmark uses. */
 export interface GraphModule {
   readonly StateGraph: new (schema: unknown) => GraphBuilder;
   readonly StateSchema: new (fields: object) => unknown;

@@ -3,9 +3,9 @@ export interface Peer {
   readonly label: string;
   /** The name of its installation; null if it needs none. */
   readonly installation: string | null;
-  /** What a reader has to know about the numbers. */
+  /** A note for the reader of the numbers. */
   readonly note?: string;
-  /** What `readContext` reads (default: the whole conversation). */
+  /** The messages that `readContext` reads (default: the whole conversation). */
   readonly context?: string;
   /** How many turns one round has, at each length; few where a turn takes seconds. */
   readonly turnsEachRound: { readonly small: number; readonly large: number };

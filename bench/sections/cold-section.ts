@@ -18,7 +18,7 @@ const importer = fileURLToPath(new URL("../cold/cold-import.js", import.meta.url
 // This file is compiled to .cache/bench/bench/sections.
 const cli = fileURLToPath(new URL("../../../../dist/cli/skein.js", import.meta.url));
 
-/** What programs that start, append a little and end have to wait for, each time in a new process. */
+/** The duration of short programs that open a store, append and exit, each in a new process. */
 export const coldSection: Section = {
   name: section,
   async run(bench) {

@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import {
   createAgent,
@@ -13,13 +14,16 @@ import {
   type Tool,
   type UserBudget,
 } from "skein";
+import { openPostgresStore } from "skein/postgres";
 import { openBareDatabase } from "../bare-database.ts";
+import { openFootprint } from "../fleet/footprint.ts";
 import { formatCount, formatMs } from "../format.ts";
 import { messageOf, messageText } from "../message-of.ts";
 import { type Contender, race, type Sample } from "../race.ts";
 import { atMost, type Row } from "../row.ts";
 import type { Bench, Section } from "../section.ts";
 import { median, medianMs, timeRatio } from "../statistics.ts";
+import { serverOf } from "../servers/server-kind.ts";
 import { openStoreOf } from "../store-kind.ts";
 
 const section = "runs";
@@ -37,7 +41,7 @@ export const runsSection: Section = {
       ...(await roundRows(bench)),
       ...(await persistedRows(bench)),
       ...(await recoveryRows(bench)),
-      await budgetRow(bench),
+      ...(await budgetRows(bench)),
       await concurrentRow(bench),
       await forkRow(bench),
     ];
@@ -258,10 +262,32 @@ async function recoveryRows(bench: Bench): Promise<Row[]> {
   ];
 }
 
-/** What the budgets of a user add to a round of a run that is kept. */
-async function budgetRow(bench: Bench): Promise<Row> {
+/** What the budgets of a user add to a round of a run that is kept, in SQLite and PostgreSQL. */
+async function budgetRows(bench: Bench): Promise<Row[]> {
+  await using sqlite = await openStoreOf("sqlite", await bench.fixtures.folder("budgets"));
+  const rows = [await budgetRow(bench, "sqlite", sqlite, "far"), await budgetRow(bench, "sqlite", sqlite, "near")];
+  const place = serverOf("postgres");
+  if ("problem" in place) {
+    const what = "a round of a run kept in postgres, with budgets of its user";
+    return [...rows, { section, what, measured: `not measured: ${place.problem}` }];
+  }
+  await using footprint = await openFootprint(place.url);
+  const schema = `skein_bench_${randomUUID().slice(0, 8)}`;
+  try {
+    await using postgres = await openPostgresStore({ url: place.url, schema });
+    return [
+      ...rows,
+      await budgetRow(bench, "postgres", postgres, "far"),
+      await budgetRow(bench, "postgres", postgres, "near"),
+    ];
+  } finally {
+    await footprint.remove(schema);
+  }
+}
+
+/** Near a limit, the run writes to the ledger in each round. */
+async function budgetRow(bench: Bench, kind: string, store: SessionStore, distance: "far" | "near"): Promise<Row> {
   const rounds = bench.sizes.appends;
-  await using store = await openStoreOf("sqlite", await bench.fixtures.folder("budgets"));
   const config = { maxSessionsPerUser: 1_000_000, maxTurnsPerSession: 1_000_000 };
   const usage = { inputTokens: 100, outputTokens: 50, totalTokens: 150 };
   const answering: Tool = { ...noop, idempotent: true, execute: () => messageText(7) };
@@ -282,20 +308,31 @@ async function budgetRow(bench: Bench): Promise<Row> {
           tools: [answering],
           model: { ...model, complete },
         });
-        await manager.run(paid, "Go on.", { userId: "ada" });
+        // A user of its own, who is as far from the limits as every other at first.
+        await manager.run(paid, "Go on.", { userId: `user-${randomUUID()}` });
       },
     };
   };
-  bench.progress("runs: a run kept in sqlite, with budgets of its user");
-  const budgets: readonly UserBudget[] = [
-    { per: "user", window: "1d", cost: 1e9 },
-    { per: "user", window: "30d", totalTokens: 1e15 },
-  ];
+  bench.progress(
+    `runs: a run kept in ${kind}, with budgets of its user ${distance === "far" ? "far from" : "near"} their limits`,
+  );
+  const spent = { cost: rounds * 0.1, totalTokens: rounds * usage.totalTokens };
+  const budgets: readonly UserBudget[] =
+    distance === "far"
+      ? [
+          { per: "user", window: "1d", cost: 1e9 },
+          { per: "user", window: "30d", totalTokens: 1e15 },
+        ]
+      : [
+          { per: "user", window: "1d", cost: spent.cost * 1.5 },
+          { per: "user", window: "30d", totalTokens: spent.totalTokens * 1.5 },
+        ];
   const samples = await race({ free: runs([]), paid: runs(budgets) }, bench.sizes);
   const ratio = timeRatio(samples.paid, samples.free);
+  const where = distance === "far" ? "far from their limits" : "near their limits";
   return {
     section,
-    what: "a round of a run kept in sqlite, with two budgets of its user far from their limits",
+    what: `a round of a run kept in ${kind}, with two budgets of its user ${where}`,
     measured: formatMs(medianMs(samples.paid) / rounds),
     against: `${formatMs(medianMs(samples.free) / rounds)} without budgets`,
     ratio,

@@ -16,7 +16,7 @@ const TIMES = 10;
 /** The schema of BullMQ's tables. */
 const QUEUE_SCHEMA = "bullmq";
 
-/** What sessions, runs, notifications and workers cost a server; docs/scale.md uses these numbers. */
+/** The cost of sessions, runs, notifications and workers for a server; docs/scale.md uses these numbers. */
 export const scaleSection: Section = {
   name: section,
   async run(bench) {

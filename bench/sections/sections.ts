@@ -1,5 +1,6 @@
 import type { Section } from "../section.ts";
 import { appendSection } from "./append-section.ts";
+import { attachmentsSection } from "./attachments-section.ts";
 import { cacheSection } from "./cache-section.ts";
 import { checksSection } from "./checks-section.ts";
 import { coldSection } from "./cold-section.ts";
@@ -36,6 +37,7 @@ export const sections: readonly Section[] = [
   cacheSection,
   lifecycleSection,
   formatsSection,
+  attachmentsSection,
   sandboxSection,
   httpSection,
   checksSection,

@@ -1,12 +1,15 @@
+import { createHeader } from "skein";
 import { chromiumMissing } from "../../scripts/chromium.mjs";
 import { formatBytes, formatCount, formatMs } from "../format.ts";
 import { startApp } from "../http/app-process.ts";
+import { messageOf } from "../message-of.ts";
 import { atMost, below, type Row } from "../row.ts";
 import type { Bench, Section } from "../section.ts";
 import { median } from "../statistics.ts";
 import { openStoreOf } from "../store-kind.ts";
 import type { Frames } from "../studio/measure-frames.ts";
 import { measureOpening, type Opening } from "../studio/measure-opening.ts";
+import { measureOverview } from "../studio/measure-overview.ts";
 import { measureScrolling } from "../studio/measure-scrolling.ts";
 import { measureTree, type TreeFrames } from "../studio/measure-tree.ts";
 import { type Conversation, storeConversation } from "../studio/store-conversation.ts";
@@ -14,9 +17,12 @@ import { startBrowser } from "../studio/studio-browser.ts";
 
 const section = "studio";
 const SHOWN_MS_MAX = 1000;
+const OVERVIEW_MS_MAX = 500;
+const MESSAGES_EACH = 4;
 const GAP_FRAMES_MAX = 1;
 /** The length of the short session. */
 const TURNS_FEW = 10;
+const SESSIONS_FEW = 10;
 
 /** The studio in a real browser: how fast a long session opens and scrolls, and its tree. */
 export const studioSection: Section = {
@@ -44,11 +50,53 @@ async function measureStudio({ sizes, fixtures, progress }: Bench): Promise<Row[
   const large = await measureTree(browser, long, sizes.scrolls);
   const small = await measureTree(browser, middle, sizes.scrolls);
   return [
+    ...(await overviewRows({ sizes, fixtures, progress })),
     ...openingRows(sizes.turnsLarge, openings),
     ...scrollRows("the transcript scrolled up by 300 px every 30 ms", steps),
     ...scrollRows("the transcript flung up by 1,500 px every 40 ms", flings),
     ...treeRows({ large, nodes: long.nodes }, { small, nodes: middle.nodes }),
   ];
+}
+
+/** The first page, with many sessions in the store and with few. */
+async function overviewRows({
+  sizes,
+  fixtures,
+  progress,
+}: Pick<Bench, "sizes" | "fixtures" | "progress">): Promise<Row[]> {
+  const times: Record<"many" | "few", readonly number[]> = { many: [], few: [] };
+  const counts = { many: sizes.sessionsSearched, few: SESSIONS_FEW };
+  for (const which of ["few", "many"] as const) {
+    progress(`studio: the first page with ${formatCount(counts[which])} sessions`);
+    const folder = await fixtures.folder(`studio-overview-${which}`);
+    await fill(folder, counts[which]);
+    await using server = await startApp({ kind: "studio", folder, sessionId: "" });
+    await using browser = await startBrowser(server.url);
+    times[which] = await measureOverview(browser, sizes.pages);
+  }
+  const [shownMs, few] = [median(times.many), median(times.few)];
+  return [
+    {
+      section,
+      what: `the first page with ${formatCount(counts.many)} sessions, from the navigation until it shows the latest`,
+      measured: `${formatMs(shownMs)}, best round ${formatMs(Math.min(...times.many))}`,
+      against: `${formatMs(few)} with ${formatCount(counts.few)}`,
+      ratio: shownMs / few,
+      target: below(shownMs, OVERVIEW_MS_MAX, "ms"),
+    },
+  ];
+}
+
+async function fill(folder: string, sessions: number): Promise<void> {
+  await using store = await openStoreOf("sqlite", folder);
+  for (let session = 0; session < sessions; session++) {
+    const { header } = await store.create(createHeader({ userId: "local" }));
+    const messages = Array.from({ length: MESSAGES_EACH }, (_, index) => messageOf(session * MESSAGES_EACH + index));
+    await store.append(
+      header.id,
+      messages.map((message) => ({ type: "message" as const, message })),
+    );
+  }
 }
 
 async function storeSessions(

@@ -7,7 +7,7 @@ export interface ServerPeer {
   readonly server: ServerKind;
   /** The name of its installation; null if it needs none. */
   readonly installation: string | null;
-  /** What a reader has to know about the numbers. */
+  /** A note for the reader of the numbers. */
   readonly note?: string;
   /** How many turns are timed together (default 4). */
   readonly turnsEachRound?: number;

@@ -23,6 +23,11 @@ export function watchForWords(words: string): string {
   );
 }
 
+/** A script whose `window.overviewMs` resolves to the time from the navigation until the first page shows the latest sessions. */
+export function watchForOverview(): string {
+  return watchFor("overviewMs", `() => document.querySelector(".home-session") !== null`);
+}
+
 /** A script whose `window.drawnMs` resolves to the time from the navigation until the tree has elements. */
 export function watchForTree(): string {
   return watchFor("drawnMs", `() => document.querySelector(".tree-item") !== null`);

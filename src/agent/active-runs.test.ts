@@ -49,7 +49,7 @@ describe("draining the runs of a process", () => {
     expect(session.text()).toBe("Then this.");
   });
 
-  test("has no part in runs that are over", async () => {
+  test("ignores runs that have ended", async () => {
     await runSessionLoop(asking(), someAgent(), { model: scripted(["Done."]) });
     expect(await drainRuns({ timeoutMs: 0 })).toEqual({ finished: [], abandoned: [] });
   });

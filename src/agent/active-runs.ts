@@ -7,6 +7,8 @@ export interface ActiveRun {
   readonly ended: Promise<void>;
   /** Stops the run without recording an end, so that it can be recovered. */
   abandon(): Promise<void>;
+  /** Parks the run, now or at its next question, without waiting for answers here. Absent if it cannot park. */
+  parkEarly?(): void;
 }
 
 const active = new Set<ActiveRun>();
@@ -54,4 +56,9 @@ export async function drainRuns(
 /** Abandons a run of this process immediately, so that it can be recovered; resolves when it has ended. */
 export async function abandonRun(id: string): Promise<void> {
   await Promise.all([...active].filter((run) => run.id === id).map((run) => run.abandon()));
+}
+
+/** Lets a run of this process park at its questions without waiting for answers, as the process is about to end. */
+export function parkRunEarly(id: string): void {
+  for (const run of active) if (run.id === id) run.parkEarly?.();
 }

@@ -1,12 +1,13 @@
 import { checkArgument, checkOptionsOf, isObject, type KeysOf } from "../session/check-arguments.ts";
 import { SessionError } from "../session/errors.ts";
 import { stamped } from "../session/lineage/lineage-scope.ts";
-import { type RunInput, saidInRequest } from "../session/run-input.ts";
+import { type RunInput, requestedInput } from "../session/run-input.ts";
 import { operation, Session } from "../session/value/session.ts";
 import { rowOf, Transcript } from "../session/value/transcript.ts";
 import { LOOP_HABITS, LOOP_KEYS, type LoopOptions } from "./loop-options.ts";
 import type { Model } from "./model/model.ts";
 import { createModel } from "./model/model-providers.ts";
+import { type WithModelName, withNamedModel } from "./model/named-model.ts";
 import { runSessionLoop, type SessionInput } from "./run-session-loop.ts";
 import type { OutputSchema, SessionRun } from "./session-run.ts";
 import { toolsOf } from "./tools/offer-tools.ts";
@@ -46,7 +47,7 @@ export interface Agent {
    */
   run<const S extends OutputSchema = undefined>(
     input: SessionInput | RunInput,
-    options?: Partial<LoopOptions> & { readonly output?: S },
+    options?: WithModelName<Partial<LoopOptions>> & { readonly output?: S },
   ): SessionRun<S>;
 }
 
@@ -74,9 +75,9 @@ const AGENT_KEYS: KeysOf<AgentInit> = { ...KEPT_KEYS, name: true, prompt: true }
  */
 export function createAgent(init: AgentInit): Agent {
   checkOptionsOf(init, AGENT_KEYS, "createAgent", LOOP_HABITS);
-  const { name, prompt, model: given, ...own } = init;
+  const { name, prompt, model: ownModel, ...own } = init;
   if (typeof prompt !== "string") throw new SessionError("INVALID_OPTION", "An agent needs a prompt, as a text.");
-  const model = modelOf(given);
+  const model = modelOf(ownModel);
   checkAskPolicy(own.ask);
   toolsOf(own);
   const session = Session.fromAgentPrompt(prompt);
@@ -89,14 +90,15 @@ export function createAgent(init: AgentInit): Agent {
     session,
     run<const S extends OutputSchema = undefined>(
       input: SessionInput | RunInput,
-      options: Partial<LoopOptions> & { readonly output?: S } = {},
+      given: WithModelName<Partial<LoopOptions>> & { readonly output?: S } = {},
     ): SessionRun<S> {
-      checkOptionsOf(options, LOOP_KEYS, "run", LOOP_HABITS);
-      const user = isInput(input) ? sessionSaying(input) : input;
+      checkOptionsOf(given, LOOP_KEYS, "run", LOOP_HABITS);
+      const options = withNamedModel<Partial<LoopOptions>>(given, "run");
+      const user = isInput(input) ? sessionOfInput(input) : input;
       const named = name === undefined ? {} : { agentName: name };
       const ask = stricterOf(own.ask, options.ask);
       const executor = options.executor ?? own.executor;
-      const isNotAsked = options.model !== undefined || (executor !== undefined && typeof given === "string");
+      const isNotAsked = options.model !== undefined || (executor !== undefined && typeof ownModel === "string");
       const asked = isNotAsked ? {} : { model: model() };
       const all: LoopOptions = { ...own, ...asked, ...options, ...named, ...(ask && { ask }) };
       return runSessionLoop(user, session, all) as SessionRun as SessionRun<S>;
@@ -112,8 +114,8 @@ function modelOf(given: unknown): () => Model {
   throw new SessionError("INVALID_OPTION", 'An agent needs a model, or the name of one, such as "openai/gpt-5-mini".');
 }
 
-function sessionSaying(input: RunInput): Session {
-  const said = saidInRequest(input);
+function sessionOfInput(input: RunInput): Session {
+  const said = requestedInput(input);
   if ("input" in said) return Session.create({ kind: "user", text: said.input });
   const rows = said.messages.map((message) => rowOf({ message }));
   return Session.of(Transcript.of(rows), { lineage: stamped(operation("leaf_user", "createUserSession", [])) });

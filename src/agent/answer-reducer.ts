@@ -49,7 +49,7 @@ export class AnswerReducer {
   #calls = new Map<string, CallState>();
   /** Open questions of runs inside tools, by id. The log of this run does not record their answers. */
   readonly #inner = new Map<string, Approval>();
-  /** How many more questions the run asks without waiting. */
+  /** The number of further questions that follow immediately. */
   #following = 0;
 
   constructor(reader: AnswerReader = {}) {

@@ -49,7 +49,7 @@ test.for<[what: string, text: string, shown: string]>([
   expect(shownText(text)).toBe(shown);
 });
 
-test("shows no text with anything in it that is not seen", () => {
+test("makes invisible characters visible", () => {
   fc.assert(
     fc.property(fc.string({ unit: "binary", maxLength: 60 }), (text) => {
       expect(shownText(text)).not.toMatch(/(?![\n\t ])[\p{C}\p{Z}]/u);

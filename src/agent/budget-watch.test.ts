@@ -37,7 +37,7 @@ async function spend(options: Partial<LoopOptions>) {
 }
 
 describe("a budget", () => {
-  test("without a handler ends the run where it is crossed, and keeps the answer that was paid for", async () => {
+  test("without a handler ends the run when it is exceeded, and keeps the last answer", async () => {
     const { session, ran, rounds, truncated } = await spend({ budget: { totalTokens: 150 } });
     expect(rounds).toBe(2);
     expect(ran).toEqual(["a"]);
@@ -81,13 +81,13 @@ describe("a budget", () => {
     expect(await spend({ budget: { totalTokens: 300, cost: 3 } })).toMatchObject({ rounds: 3, truncated: false });
   });
 
-  test("crossed by the last answer cuts nothing short", async () => {
+  test("that the last answer exceeds does not cut the run short", async () => {
     const { session, truncated } = await spend({ budget: { totalTokens: 250 } });
     expect(session.text()).toBe("Done.");
     expect(truncated).toBe(false);
   });
 
-  test("that ends the run keeps what people had still to say", async () => {
+  test("that ends the run keeps the undelivered input", async () => {
     const look = toolOf("look", () => run.steer("And that?"));
     const run: SessionRun = runSessionLoop(asking(), someAgent(), {
       model: scripted([calling(callOf("0", "look")), ...replies()]),
@@ -119,7 +119,7 @@ describe("a budget over the lineage", () => {
   const over = "lineage" as const;
   const spending = (text: string) => scripted([saying(text, { usage: usage(90, 10), cost: 1 })]);
 
-  test("counts every operation that led here, once, also through forks, merges and a compress", async () => {
+  test("counts every earlier operation once, also through forks, merges and a compress", async () => {
     const first = await runSessionLoop(asking("One?"), someAgent(), { model: spending("One.") });
     const merged = first.fork().merge(first.fork());
     const second = await runSessionLoop(merged, someAgent(), { model: spending("Two.") });
@@ -142,7 +142,7 @@ describe("a budget over the lineage", () => {
     expect(told.at(-1)).toEqual({ usage: usage(270, 30), cost: 3 });
   });
 
-  test("that was exceeded before the run sends no request and says so", async () => {
+  test("that was exceeded before the run sends no request and reports that", async () => {
     const first = await runSessionLoop(asking("One?"), someAgent(), { model: spending("One.") });
     const model = spending("Two.");
     const told: Spending[] = [];

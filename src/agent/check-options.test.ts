@@ -110,13 +110,13 @@ async function refused(call: (options: LoopOptions) => unknown, wrong: (typeof W
   expect(await drainRuns({ timeoutMs: 0 })).toEqual({ finished: [], abandoned: [] });
 }
 
-describe("a loop throws at the call, and makes nothing, for", () => {
+describe("a loop throws synchronously, and starts nothing, for", () => {
   const [user, agent] = [asking(), someAgent()];
   test.each(Object.entries({ ...WRONG, ...WRONG_FOR_LOOPS }))("%s", async (_name, wrong) => {
     await refused((options) => runSessionLoop(user, agent, options), wrong);
   });
 
-  test("a user side or an agent that is no session", async () => {
+  test("an input or an agent that is not a session", async () => {
     const wrong = { options: { model }, code: "INVALID_OPTION", says: /not a session/ };
     await refused((options) => runSessionLoop("hello" as unknown as Session, agent, options), wrong);
     await refused((options) => runSessionLoop(user, "be brief" as unknown as Session, options), wrong);
@@ -124,7 +124,7 @@ describe("a loop throws at the call, and makes nothing, for", () => {
   });
 });
 
-describe("a compress throws at the call, and makes nothing, for", () => {
+describe("a compress throws synchronously, and starts nothing, for", () => {
   const [user, agent] = [asking(), someAgent()];
   test.each(Object.entries(WRONG))("%s", async (_name, wrong) => {
     await refused((options) => runSessionCompress(user, agent, options), wrong);

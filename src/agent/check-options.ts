@@ -1,8 +1,10 @@
 import { checkKeys, checkOptionsOf, invalidOption, isObject, type KeysOf } from "../session/check-arguments.ts";
 import { shouldCompact } from "../session/context/compaction.ts";
 import { checkAsk } from "./context/compact.ts";
+import { defined } from "../internal/defined.ts";
 import { SessionError, show } from "../session/errors.ts";
 import { checkName, isName } from "../session/id.ts";
+import { bodyProblem } from "../session/log/entry-check.ts";
 import { checkCount } from "../stores/complete/valid-arguments.ts";
 import type { ShortenedResults } from "./context/result-shortener.ts";
 import {
@@ -14,8 +16,10 @@ import {
   type ParkOptions,
   type RunOptions,
 } from "./loop-options.ts";
+import { namedModel } from "./model/named-model.ts";
 import type { RetryOptions } from "./model/retry.ts";
 import { ANSWER_TOOL, outputSchema } from "./output/run-output.ts";
+import type { TelemetryOptions } from "./telemetry.ts";
 import { checkAskPolicy } from "./tools/ask-policy.ts";
 import { type OfferedTools, offerTools } from "./tools/offer-tools.ts";
 
@@ -53,6 +57,7 @@ export function checkLoopOptions(options: LoopOptions): OfferedTools {
       throw invalidOption("compaction is neither false nor an object of settings.");
     }
     checkKeys(compaction, COMPACTION_KEYS, "compaction");
+    if (compaction.model !== undefined) namedModel(compaction.model, "compaction");
     // Called with an empty context only to validate the settings.
     shouldCompact(0, 0, compaction.settings);
     checkAsk(compaction.ask, "compaction");
@@ -95,7 +100,7 @@ function checkOutput({ output, outputRetries }: LoopOptions, { tools }: OfferedT
   if (!tools.has(ANSWER_TOOL)) return;
   throw new SessionError(
     "INVALID_TOOL",
-    `The tool ${ANSWER_TOOL} has the name of the tool that takes the output of a run; rename it.`,
+    `The tool ${ANSWER_TOOL} has the name of the tool through which a model gives the output of a run; rename it.`,
   );
 }
 
@@ -112,7 +117,7 @@ export function checkRunOptions(options: RunOptions): void {
     );
   }
   if (executor === undefined && typeof model?.complete !== "function") {
-    throw invalidOption("There is no model to ask; give one as model, or an executor.");
+    throw invalidOption('The run has no model; pass one as model, such as "openai/gpt-5-mini", or an executor.');
   }
   if (onEvent !== undefined && typeof onEvent !== "function") throw invalidOption("onEvent is not a function.");
   if (onEvent !== undefined && model?.stream === undefined) {
@@ -127,6 +132,16 @@ export function checkRunOptions(options: RunOptions): void {
   checkDeadline(options.deadline);
   checkRetry(options.retry);
   checkProviderOptions(options.providerOptions);
+  checkParameters(options);
+  if (options.telemetry !== undefined)
+    checkOptionsOf(options.telemetry, { contents: true } satisfies KeysOf<TelemetryOptions>, "telemetry");
+}
+
+/** The same rules as for the record of what a run sends. */
+function checkParameters({ thinkingLevel, temperature, maxOutputTokens, stop, toolChoice }: RunOptions): void {
+  const parameters = defined({ thinkingLevel, temperature, maxOutputTokens, stop, toolChoice });
+  const problem = bodyProblem({ type: "setup", agent: "agent", ...parameters });
+  if (problem !== null) throw invalidOption(`The options of a run are not valid: ${problem}.`);
 }
 
 function checkProviderOptions(providerOptions: unknown): void {
@@ -214,7 +229,7 @@ function checkBudget(budget: LoopOptions["budget"]): void {
 
 /** A budget in cost could never be reached if no answer has a cost. */
 function checkIsPriced({ budget, model, executor }: LoopOptions): void {
-  if (budget?.cost === undefined || executor !== undefined || model?.tellsCost !== false) return;
+  if (budget?.cost === undefined || executor !== undefined || model?.reportsCost !== false) return;
   const name = show(`${model.provider}/${model.id}`);
   throw new SessionError(
     "PRICE_UNKNOWN",

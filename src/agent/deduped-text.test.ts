@@ -27,7 +27,7 @@ const streams = fc
     return { answer: words.join(""), events: [...tried, ...words.map(delta), finished(words.join(""))] };
   });
 
-test("returns each character of an answer once, however often its stream is interrupted or events are dropped", () => {
+test("returns each character of an answer once, even if its stream is interrupted or events are dropped", () => {
   fc.assert(
     fc.property(streams, streams, (first, second) => {
       const text = new DedupedText();

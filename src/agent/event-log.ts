@@ -68,16 +68,16 @@ export class EventLog<Event extends { readonly type: string; readonly runId: str
   listen(listener: EventListener<Event>): () => void {
     this.#subscribed = true;
     this.#events.forEach((event, index) => {
-      this.#tell(listener, event, this.#positions[index] as number, this.#sources[index] as EventOrigin);
+      this.#emit(listener, event, this.#positions[index] as number, this.#sources[index] as EventOrigin);
     });
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   }
 
   /** Adds an event that is not shared yet: the log sets its run id and freezes it. */
-  add(told: Unsigned<Event>, source: EventOrigin = "live"): void {
+  add(added: Unsigned<Event>, source: EventOrigin = "live"): void {
     if (this.#ended) return;
-    const event = told as unknown as Event & { runId: string };
+    const event = added as unknown as Event & { runId: string };
     event.runId = this.#runId;
     Object.freeze(event);
     const position = this.#position();
@@ -91,7 +91,7 @@ export class EventLog<Event extends { readonly type: string; readonly runId: str
       this.#positions = this.#positions.slice(EVENTS_MAX);
       this.#sources = this.#sources.slice(EVENTS_MAX);
     }
-    for (const listener of this.#listeners) this.#tell(listener, event, position, source);
+    for (const listener of this.#listeners) this.#emit(listener, event, position, source);
     if (this.#waiting.length > 0) this.#wake();
   }
 
@@ -123,7 +123,7 @@ export class EventLog<Event extends { readonly type: string; readonly runId: str
     }
   }
 
-  #tell(listener: EventListener<Event>, event: Event, position: number, source: EventOrigin): void {
+  #emit(listener: EventListener<Event>, event: Event, position: number, source: EventOrigin): void {
     try {
       const returned: unknown = listener(event, position, source);
       // A listener may be an async function, whatever its type declares.

@@ -38,8 +38,8 @@ export interface Spending {
 /** When and how a run compacts a context that gets too long. */
 export interface LoopCompaction {
   readonly settings?: Partial<CompactionSettings>;
-  /** The model that writes the summaries (default: the run's own). */
-  readonly model?: Model;
+  /** The model that writes the summaries, or its name as `provider/id` (default: the run's own). */
+  readonly model?: Model | string;
   readonly instructions?: string;
   /** How the model is asked for a summary; see `ask` of `CompactOptions`. */
   readonly ask?: "quoted";
@@ -76,7 +76,7 @@ export interface RunOptions extends RequestParameters {
    * continues.
    */
   readonly onEvent?: (event: RunEvent) => void;
-  /** Where each row is stored before the run continues (default: nowhere). */
+  /** The destination in which each row is stored before the run continues (default: none). */
   readonly persist?: Persist;
   /**
    * How long other processes must wait for the run's session if this process dies or freezes (default 30,000 ms, at
@@ -146,14 +146,14 @@ export interface LoopOptions extends RunOptions {
    */
   readonly edits?: LoopEdits;
   /**
-   * Whether the log gets the text of the agent's instructions (default true). With false it gets a digest, and a run that is
-   * recovered is sent the instructions that its agent has then.
+   * Whether the log gets the text of the agent's instructions (default true). With false it gets a digest, and a recovered run uses the
+   * instructions that its agent has at that time.
    */
   readonly recordInstructions?: boolean;
   /**
-   * What changes from request to request, such as the date or the open files; null for nothing. It is called before each
-   * request. A text that differs from the last one is appended to the log as a message after all others, and stays there:
-   * in the instructions it would change the beginning of every request, which the provider has cached.
+   * Returns information that changes between requests, such as the date or the open files; null for none. It is called before each
+   * request. If the text differs from the last one, it is appended to the log as a message after all others. In the instructions it would
+   * change the prefix of every request, so that the provider's prompt cache could not be used.
    */
   readonly reminders?: () => string | null;
   /** Transforms of the messages of each request, applied in order; see `pruneContext`. */

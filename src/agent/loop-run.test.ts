@@ -79,7 +79,7 @@ describe("inside a tool", () => {
     expect(codes).toEqual(["DEADLOCK"]);
   });
 
-  test("awaiting it is refused while arguments are checked and approval is weighed", async () => {
+  test("awaiting it is refused while arguments are checked and `needsApproval` runs", async () => {
     const codes: string[] = [];
     const tool = toolOf("look", () => "done", {
       check: async (value) => {
@@ -178,7 +178,7 @@ describe("a sub-agent inside a tool", () => {
 });
 
 describe("the sandbox of a run", () => {
-  test("is released when the run fails, and stays with other holders", async () => {
+  test("is released when the run fails, and stays open for its other sessions", async () => {
     const backend = new CountedBackend();
     await using user = asking().to(backend.name);
     await user.requireSandbox();
@@ -189,7 +189,7 @@ describe("the sandbox of a run", () => {
     expect(backend.live.size).toBe(0);
   });
 
-  test("that only the failed run had is closed", async () => {
+  test("that only the failed run used is closed", async () => {
     const backend = new CountedBackend();
     const open = toolOf("open", async (_args, context) => (await context.requireSandbox()).id);
     const model = scripted([calling(callOf("a", "open"))]);
@@ -198,4 +198,16 @@ describe("the sandbox of a run", () => {
     expect(backend.opens).toBe(1);
     expect(backend.live.size).toBe(0);
   });
+});
+
+test("a run has catch and finally, as promises have", async () => {
+  const told: string[] = [];
+  const run = runSessionLoop(asking(), someAgent(), { model: scripted(["Done."]) });
+  const answer = await run.finally(() => told.push("ended")).catch(() => null);
+  expect(answer?.text()).toBe("Done.");
+  expect(await run.catch(() => null)).toBe(answer);
+  const failing = runSessionLoop(asking(), someAgent(), { model: scripted([new Error("No model today.")]) });
+  expect(await failing.catch(({ message }: Error) => message)).toContain("No model today.");
+  await expect(failing.finally(() => told.push("failed"))).rejects.toThrow("No model today.");
+  expect(told).toEqual(["ended", "failed"]);
 });

@@ -85,7 +85,7 @@ export class LoopRun implements SessionRun {
   readonly #admission = admission();
   readonly #sessionId: string | null;
   readonly #leaseMs: number | undefined;
-  /** Who pays for the run; that is also who pays for the runs inside its tools. */
+  /** The payer of the run, and of the runs inside its tools. */
   #payer: Payer | null;
   #spending: RunSpending | null = null;
   #status: RunStatus = "running";
@@ -129,7 +129,8 @@ export class LoopRun implements SessionRun {
       () => {},
     );
     if (register) void ended.then(() => sessionRegistry.finish(output.id));
-    trackRun({ id: output.id, ended, abandon: () => this.#abandon(ended) });
+    const parkEarly = (): void => this.approvals.parkEarly();
+    trackRun({ id: output.id, ended, abandon: () => this.#abandon(ended), parkEarly });
   }
 
   get id(): string {
@@ -180,6 +181,14 @@ export class LoopRun implements SessionRun {
     return this.synchronize().then(fulfilled, rejected);
   }
 
+  catch<B = never>(rejected?: ((reason: unknown) => B | PromiseLike<B>) | null): Promise<Answer<undefined> | B> {
+    return this.synchronize().catch(rejected);
+  }
+
+  finally(ended?: (() => void) | null): Promise<Answer<undefined>> {
+    return this.synchronize().finally(ended);
+  }
+
   listen(listener: EventListener<RunEvent>): () => void {
     return this.log.events.listen(listener);
   }
@@ -207,12 +216,12 @@ export class LoopRun implements SessionRun {
   /** Stops the run because another process has its session. */
   readonly lose = (error: SessionError): void => this.#controller.abort(error);
 
-  /** Who pays for the run; null if nobody does. */
+  /** The payer of the run; null if it has none. */
   get payer(): Payer | null {
     return this.#payer;
   }
 
-  /** What the run spends of the budgets of its payer; null if nobody pays. */
+  /** The spending from the budgets of its payer; null without a payer. */
   get spending(): RunSpending | null {
     if (this.#payer !== null && this.#spending === null) this.#spending = this.#openSpending(this.#payer);
     return this.#spending;
@@ -222,7 +231,7 @@ export class LoopRun implements SessionRun {
     const { runId, sessionId, state, events } = this.log;
     return new RunSpending({
       payer,
-      // A run that another process takes up goes on with what it has settled. Others have no lease, and begin anew.
+      // A run that another process recovers continues with its settled amount. A run without a lease starts at zero.
       run: this.log.hasLease ? `${sessionId}/${runId}` : uuidv7(),
       before: { totalTokens: state.usage?.totalTokens ?? 0, cost: state.cost ?? 0 },
       leaseMs: this.#leaseMs,
@@ -238,7 +247,7 @@ export class LoopRun implements SessionRun {
     await this.log.begin(beginning, (user) => {
       if (user !== this.#source) Session.place(this.log.output, user);
     });
-    this.log.listen((message) => this.#hear(message));
+    this.log.listen((message) => this.#receive(message));
     this.#admission.admit();
     this.#deadline.check();
   }
@@ -262,9 +271,9 @@ export class LoopRun implements SessionRun {
   /** Runs code that the run waits for; the code gets an error if it waits for the run in turn. See `runInside`. */
   readonly inside = <T>(work: () => T, code?: object): T => runInside(this, work, code);
 
-  #hear(message: RunMessage): void {
-    if (message.type === "queued") this.inputs.hear(message);
-    else if (message.type === "approval") this.approvals.hear(message);
+  #receive(message: RunMessage): void {
+    if (message.type === "queued") this.inputs.receive(message);
+    else if (message.type === "approval") this.approvals.receive(message);
     else this.abort(message.reason ?? "It was cancelled.");
   }
 
@@ -339,7 +348,7 @@ export class LoopRun implements SessionRun {
     // A run that lost its session or its store is left open as after a crash: another process continues it. The same
     // applies if its end cannot be recorded.
     const isLeft = this.#abandoned || [error, signal.reason].some(isOfStore);
-    // The process that goes on with the run settles what it has spent.
+    // The process that recovers the run settles its spending.
     if (isLeft && !this.#abandoned) this.#spending?.drop();
     if (signal.aborted && !isLeft) await this.#work.stopped?.().catch(() => {});
     await this.log.idle();
@@ -389,8 +398,8 @@ function isOfStore(error: unknown): boolean {
 }
 
 /**
- * Whether an error means that another process has locked the database. An error about another holder is a
- * `SessionBusyError`.
+ * Whether an error means that another process has locked the database. If another run holds the session, the error is a `SessionBusyError`
+ * instead.
  */
 function isLocked(error: unknown): boolean {
   return error instanceof SessionError && error.code === "SESSION_BUSY" && !(error instanceof SessionBusyError);

@@ -32,7 +32,7 @@ import { untilAborted } from "./follow-abort.ts";
 /** The parts of a loop. */
 export interface LoopParts {
   readonly options: LoopOptions;
-  /** What the requests contain beside their messages. */
+  /** The setup of the requests: everything but their messages. */
   readonly setup: SentSetup;
   readonly host: DispatchHost;
   readonly inputs: RunInputs;
@@ -101,7 +101,7 @@ export class Loop {
 
   /** Answers input that was appended since. A run that was cut short only records it, for the next run to answer. */
   async goOn(truncated: boolean): Promise<boolean> {
-    await this.#say(await this.#parts.inputs.takeAll());
+    await this.#addMessages(await this.#parts.inputs.takeAll());
     return this.#end(truncated || this.#budgetStops() || (await this.#runRounds()));
   }
 
@@ -113,10 +113,10 @@ export class Loop {
   async #runRounds(): Promise<boolean> {
     for (;;) {
       this.#log.signal.throwIfAborted();
-      await this.#say(this.#parts.inputs.take("steer"));
+      await this.#addMessages(this.#parts.inputs.take("steer"));
       if (!this.#hasRoomFor(1)) return true;
       const round = await this.#runRound().catch((error) => {
-        // A run that has asked for nothing yet has nothing to show for itself.
+        // A run that has sent no request has no result to return.
         if (error instanceof BudgetExceededError && this.#log.state.round > 0) return null;
         throw error;
       });
@@ -135,12 +135,12 @@ export class Loop {
     const { maxToolRounds = MAX_TOOL_ROUNDS_DEFAULT } = this.#parts.options;
     if (this.#log.state.toolRounds < maxToolRounds) return false;
     process.emitWarning(
-      `Run ${this.#log.output.id} was cut short after ${maxToolRounds} rounds with tool calls; raise maxToolRounds to let it go on.`,
+      `Run ${this.#log.output.id} was cut short after ${maxToolRounds} rounds with tool calls; raise maxToolRounds to let it continue.`,
     );
     return true;
   }
 
-  /** Keeps what the model had written when the run was stopped during an answer. */
+  /** Records the partial answer if the run was stopped during an answer. */
   async keepPartialAnswer(): Promise<void> {
     const text = this.#partial?.text ?? "";
     if (text.trim() === "") return;
@@ -219,7 +219,7 @@ export class Loop {
     });
   }
 
-  /** The next request, for a summary that is asked for with it. */
+  /** The next request, to which the request for a summary is added. */
   get #next(): NextRequest {
     return {
       answeredAt: this.#answeredAt,
@@ -272,7 +272,7 @@ export class Loop {
 
   #request(messages: Messages): ModelRequest {
     const { toolChoice, tools: schemas = [] } = this.#parts.setup;
-    // A choice that forces a call would force one in every round, and the run would never end.
+    // Only the first round: a choice that forces a call in every round would never let the run end.
     const forced = toolChoice !== "auto" && toolChoice !== "none";
     const chosen = forced && this.#round > 1 ? undefined : toolChoice;
     return {
@@ -303,7 +303,7 @@ export class Loop {
     }
     if (output.isExhausted(this.#log.output.transcript)) throw this.#invalid(reading.problem);
     this.#again = true;
-    await this.#say([output.again(reading.problem)]);
+    await this.#addMessages([output.again(reading.problem)]);
     return false;
   }
 
@@ -317,9 +317,9 @@ export class Loop {
       const reading = await untilAborted(output.read(call.arguments), signal);
       const message =
         "given" in reading
-          ? resultMessage(call, "The answer was taken.")
+          ? resultMessage(call, "The answer was accepted.")
           : errorMessage(call, "invalid_tool_arguments", reading.problem);
-      await this.#say([message]);
+      await this.#addMessages([message]);
       if ("given" in reading) this.#given = reading.given;
       else if (exhausted) throw this.#invalid(reading.problem);
       else this.#again = true;
@@ -354,7 +354,7 @@ export class Loop {
   }
 
   async #answerCalls(calls: readonly ToolCall[], why: (call: ToolCall) => NotRun): Promise<void> {
-    await this.#say(calls.map((call) => errorMessage(call, ...why(call))));
+    await this.#addMessages(calls.map((call) => errorMessage(call, ...why(call))));
   }
 
   /** Whether the session can take this number of further turns. */
@@ -366,7 +366,7 @@ export class Loop {
     return false;
   }
 
-  async #say(messages: readonly Message[]): Promise<void> {
+  async #addMessages(messages: readonly Message[]): Promise<void> {
     if (messages.length > 0) await this.#log.add(messages);
   }
 }
@@ -387,7 +387,7 @@ function transformsOf({ options }: LoopParts): readonly ContextTransform[] {
   return options.context ?? [];
 }
 
-/** The calls to run. Those of an answer that was cut off may be incomplete themselves. */
+/** The calls to run. The calls of an answer that was cut off may be incomplete. */
 function callsOf(message: AssistantMessage): readonly ToolCall[] {
   return isCutShort(message) ? [] : (message.toolCalls ?? []);
 }

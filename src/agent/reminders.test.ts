@@ -11,7 +11,7 @@ const said = (model: ScriptedModel, index: number): readonly unknown[] =>
   model.requests[index]?.messages.map(({ content }) => content) ?? [];
 const reminder = (text: string): string => `Reminder from the application, not from the user:\n\n${text}`;
 
-test("a reminder is appended after everything else only when it differs from the last one, and stays where it was sent", async () => {
+test("a reminder is appended after all other messages if it differs from the last one, and stays at its position", async () => {
   const manager = new SessionManager({ store: openMemoryStore() });
   const texts = ["Monday", "Monday", "Tuesday", null, "Tuesday"];
   const model = scripted([calling(callOf("1", "look")), calling(callOf("2", "look")), "One.", "Two.", "Three."]);
@@ -55,7 +55,7 @@ test("a reminder of an agent in a group is for that agent only", async () => {
   expect(JSON.stringify(bob.requests)).not.toContain("for ada");
 });
 
-test("a reminder that is no text fails the run with a sentence", async () => {
+test("a reminder that is not a text fails the run with a clear error", async () => {
   const agent = createAgent({ prompt: "", model: scripted(["One."]), reminders: (() => 5) as never });
   await expect(agent.run("Go.")).rejects.toMatchObject({
     code: "INVALID_OPTION",

@@ -34,7 +34,7 @@ async function aborted(run: SessionRun, cause: unknown): Promise<void> {
 }
 
 describe("an abort ends a run immediately", () => {
-  test("during an answer, of which the text so far is kept", async () => {
+  test("during an answer, and the text so far is kept", async () => {
     const model = scripted([
       async function* () {
         yield { type: "thinking-delta", text: "Hm." };
@@ -57,7 +57,7 @@ describe("an abort ends a run immediately", () => {
     });
   });
 
-  test("during an answer that has no text yet, of which nothing is kept", async () => {
+  test("during an answer without text, and nothing is kept", async () => {
     const model = scripted([
       async function* () {
         yield { type: "tool-call-delta", index: 0, id: "a", name: "look", arguments: "{" };
@@ -71,7 +71,7 @@ describe("an abort ends a run immediately", () => {
     expect(shortly(run.transcript)).toEqual(["user: Do it."]);
   });
 
-  test("of a model that does not heed its signal, and whose stream is then read no further", async () => {
+  test("if the model ignores its signal, and its stream is then read no further", async () => {
     const { pass, open } = gate();
     let yielded = 0;
     let returned = false;
@@ -94,7 +94,7 @@ describe("an abort ends a run immediately", () => {
     expect(shortly(run.transcript)).toEqual(["user: Do it.", "assistant: One."]);
   });
 
-  test("of a model that never answers, and of one that answers later all the same", async () => {
+  test("if the model never answers, or answers later", async () => {
     for (const later of [never, () => Promise.reject(new Error("Later."))]) {
       const { pass, open } = gate();
       const run = runSessionLoop(asking(), someAgent(), { model: modelOf(() => pass.then(later)) });
@@ -133,7 +133,7 @@ describe("an abort ends a run immediately", () => {
     await aborted(run, "enough");
   });
 
-  test("while arguments are checked, and the answer that was paid for is kept", async () => {
+  test("while arguments are checked, and the answer is kept", async () => {
     const { pass, open } = gate();
     const slow = toolOf("slow", () => "done", {
       check: () => {
@@ -168,7 +168,7 @@ describe("an abort ends a run immediately", () => {
     expect(shortly(run.transcript)).toEqual(["user: Do it.", "assistant: [first] [second]", "tool: done"]);
   });
 
-  test("before it starts, with nothing asked and nothing written", async () => {
+  test("before it starts, without a request or a write", async () => {
     const store = openMemoryStore();
     const model = scripted(["Never asked for."]);
     const run = runSessionLoop(asking(), someAgent(), { model, persist: store });
@@ -193,7 +193,7 @@ describe("a caller's signal", () => {
     await aborted(run, reason);
   });
 
-  test("is left without a listener, and has one for any number of runs before that", async () => {
+  test("has one listener for any number of runs, and none afterwards", async () => {
     const { messages, settled } = collectWarnings();
     const controller = new AbortController();
     const listeners = () => getEventListeners(controller.signal, "abort").length;

@@ -50,7 +50,7 @@ function paying(store: SessionStore, extras: Partial<Tool> = {}): { run: Session
   return { run: runSessionLoop(asking(), someAgent(), { model, tools: [pay], persist: store }), paid };
 }
 
-describe("a question of a kept run", () => {
+describe("a question of a stored run", () => {
   test("is an entry with its own id and the call's details, and its answer refers to it", async () => {
     const store = openMemoryStore();
     const { run } = paying(store);
@@ -104,7 +104,7 @@ describe("a question of a kept run", () => {
     expect((await eventsOf(again)).some(({ type }) => type === "approval-required")).toBe(false);
   });
 
-  test("of an earlier round is not answered by a call's id that comes again", async () => {
+  test("of an earlier round is not answered by a reused call id", async () => {
     const store = openMemoryStore();
     const paid: string[] = [];
     const pay = toolOf("pay", (_args, { callId }) => paid.push(callId), { needsApproval: () => true });
@@ -121,7 +121,7 @@ describe("a question of a kept run", () => {
   });
 });
 
-test("a call id that two runs wait under is refused, and each question is answered by its own id", async () => {
+test("a call id for which two runs wait is ambiguous and refused, and each question is answered by its own id", async () => {
   const shell = toolOf("shell", (_args, { callId }) => callId, { needsApproval: () => true });
   const ask = toolOf("ask", async () => {
     const model = scripted([calling(callOf("1", "shell")), "Asked."]);
@@ -155,7 +155,7 @@ const pairs: Readonly<Record<string, () => Promise<[own: SessionStore, others: S
   },
 };
 
-describe.each(Object.entries(pairs))("a run in a store of %s, hears from others", (_, open) => {
+describe.each(Object.entries(pairs))("a run in a store of %s receives from other processes", (_, open) => {
   test("the answer to its question", async () => {
     const [store, others] = await open();
     const { run, paid } = paying(store);
@@ -165,7 +165,7 @@ describe.each(Object.entries(pairs))("a run in a store of %s, hears from others"
     expect(paid).toEqual(["1"]);
   });
 
-  test("that it is to stop, in the middle of an answer", async () => {
+  test("a cancel, in the middle of an answer", async () => {
     const [store, others] = await open();
     const model = modelOf(
       (_request, options) =>
@@ -182,7 +182,7 @@ describe.each(Object.entries(pairs))("a run in a store of %s, hears from others"
     expect([end, (await others.head(run.id))?.openRuns]).toMatchObject([{ phase: "cancelled" }, []]);
   });
 
-  test("their input, once for each entry, and nothing meant for another run", async () => {
+  test("their input, once for each entry, and none for another run", async () => {
     const [store, others] = await open();
     const [waits, asked] = [gate(), gate()];
     const answers = [asked.pass.then(() => calling(callOf("1", "look"))), Promise.resolve(saying("Done."))];
@@ -206,7 +206,7 @@ describe.each(Object.entries(pairs))("a run in a store of %s, hears from others"
     ]);
   });
 
-  test("immediately what this process has appended", async () => {
+  test("without a delay what its own process has appended", async () => {
     const [store] = await open();
     const { run } = paying(store);
     const { approval } = await nextEvent(run, "approval-required");

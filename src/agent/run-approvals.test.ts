@@ -37,7 +37,7 @@ describe("a call that needs approval", () => {
     },
   );
 
-  test("waits for a person, who sees its validated arguments, and runs when it is approved", async () => {
+  test("waits with its validated arguments, and runs when it is approved", async () => {
     const ran: unknown[] = [];
     const pay = defineTool({
       name: "pay",
@@ -155,7 +155,7 @@ describe("a call that needs approval", () => {
     await expect(run.approve("1")).rejects.toMatchObject({ code: "RUN_ENDED" });
   });
 
-  test("whose arguments are wrong is answered without asking anyone", async () => {
+  test("with invalid arguments gets an error without a question", async () => {
     const pay = toolOf("pay", () => "paid", { ...asks, check: () => ({ ok: false, problem: "amount is missing" }) });
     const run = runOf([callOf("1", "pay")], [pay]);
     const session = await run;

@@ -16,9 +16,9 @@ const WAIT_MS_DEFAULT = 30_000;
 /** The longest delay of a timer. */
 const TIMER_MS_MAX = 2 ** 31 - 1;
 /** Recorded for a question that could be shown to no one and could not wait. */
-const NOBODY: ApprovalDecision = { approved: false, reason: "This call needs approval, and there is nobody to ask." };
+const NO_APPROVER: ApprovalDecision = { approved: false, reason: "This call needs approval, but no one can be asked." };
 /** Recorded for a question of a run inside a tool that ended before it was answered. */
-const GONE: ApprovalDecision = { approved: false, reason: "The run that asked has ended." };
+const RUN_ENDED: ApprovalDecision = { approved: false, reason: "The run that asked has ended." };
 
 interface Waiting {
   readonly approval: Approval;
@@ -41,8 +41,8 @@ interface Relayed {
 }
 
 /**
- * The questions of a run. A run inside a tool also asks in the enclosing run, and so on outwards, because whoever can
- * answer follows the outermost one.
+ * The questions of a run. A run inside a tool also asks in the enclosing run, and so on outwards, because clients that can answer follow
+ * the outermost run.
  */
 export class RunApprovals {
   readonly #log: RunLog;
@@ -55,6 +55,9 @@ export class RunApprovals {
   readonly #heard = new Map<string, ApprovalDecision>();
   /** A referenced timer, so that the process does not exit while a question waits. */
   #timer: NodeJS.Timeout | undefined;
+  /** Ends the time for which the present question waits; null if it waits without limit, or none waits. */
+  #endWait: (() => void) | null = null;
+  #parksEarly = false;
   /** Resolves when `onApproval` has answered the present question; it gets one question at a time. */
   #inHand: Promise<void> = Promise.resolve();
   #ended = false;
@@ -96,7 +99,7 @@ export class RunApprovals {
     if (before?.decision != null) {
       if (before.expired !== true) return this.#settled(waiting, before.decision);
       return this.#decide(waiting, before.decision).catch((error) => {
-        // An answer arrived after all.
+        // An answer arrived in the meantime.
         if (!waiting.deciding) throw error;
       });
     }
@@ -105,7 +108,7 @@ export class RunApprovals {
       const question = { type: "approval", id, runId, callId, ...about } as const;
       await this.#log.note([{ ...question, asked: shown as unknown as JsonObject }]);
     } else events.add({ type: "approval-required", round: state.round, approval }, "repeated");
-    this.#tellAround(approval);
+    this.#relayAnswer(approval);
   }
 
   /**
@@ -121,8 +124,17 @@ export class RunApprovals {
       return await waiting.decided;
     } finally {
       clearTimeout(this.#timer);
+      this.#endWait = null;
       this.#waiting.delete(waiting.approval.question);
     }
+  }
+
+  /** From here on, questions do not wait for the time after which the run parks. */
+  parkEarly(): void {
+    this.#parksEarly = true;
+    if (this.#endWait === null) return;
+    clearTimeout(this.#timer);
+    this.#endWait();
   }
 
   /** Answers a question, by its id or that of its call; resolves once the answer is recorded. */
@@ -147,7 +159,7 @@ export class RunApprovals {
   }
 
   /** Takes an answer that someone else recorded. */
-  hear(answer: EntryOf<"approval">): void {
+  receive(answer: EntryOf<"approval">): void {
     const { question, decision } = answer;
     if (question === undefined || decision === undefined) return;
     const relayed = this.#relayed.get(question);
@@ -163,7 +175,8 @@ export class RunApprovals {
   end(): void {
     this.#ended = true;
     clearTimeout(this.#timer);
-    for (const question of [...this.#waiting.keys(), ...this.#relayed.keys()]) this.#settledAround(question, GONE);
+    for (const question of [...this.#waiting.keys(), ...this.#relayed.keys()])
+      this.#settledByEnclosing(question, RUN_ENDED);
     this.#waiting.clear();
     this.#relayed.clear();
   }
@@ -180,7 +193,7 @@ export class RunApprovals {
     return new SessionError("INVALID_OPTION", `${problem} in run ${this.#log.runId}; see pendingApprovals.`);
   }
 
-  #tellAround(approval: Approval): void {
+  #relayAnswer(approval: Approval): void {
     const { question } = approval;
     if (this.#around === null) return;
     const innerRunId = approval.innerRunId ?? this.#log.runId;
@@ -190,7 +203,7 @@ export class RunApprovals {
   }
 
   /**
-   * A question of a run inside a tool is also recorded in this run's log, so that whoever can answer finds it there.
+   * A question of a run inside a tool is also recorded in this run's log, so that clients that can answer find it there.
    */
   async #relay(relayed: Relayed): Promise<void> {
     if (this.#ended) return;
@@ -198,10 +211,10 @@ export class RunApprovals {
     const { runId } = this.#log;
     this.#relayed.set(id, relayed);
     await this.#log.note([{ type: "approval", id, runId, callId, asked: shown as unknown as JsonObject }]);
-    if (this.#relayed.has(id)) this.#tellAround(relayed.approval);
+    if (this.#relayed.has(id)) this.#relayAnswer(relayed.approval);
   }
 
-  #settledAround(question: string, decision: ApprovalDecision): void {
+  #settledByEnclosing(question: string, decision: ApprovalDecision): void {
     const around = this.#around;
     if (around === null) return;
     const approval = around.#relayed.get(question)?.approval;
@@ -211,7 +224,7 @@ export class RunApprovals {
     // The answer may be recorded already: it may have come from there.
     around.#note(approval, decision).catch(() => {});
     around.#log.events.add({ type: "approval-settled", round: around.#log.state.round, callId, question });
-    around.#settledAround(question, decision);
+    around.#settledByEnclosing(question, decision);
   }
 
   #note({ callId, question }: Approval, decision: ApprovalDecision): Promise<void> {
@@ -228,7 +241,11 @@ export class RunApprovals {
     if (park === false || (park === undefined && asker !== undefined)) this.#waitOn();
     else {
       const afterMs = park?.afterMs ?? (runs.some((run) => run.#options.isFollowed()) ? WAIT_MS_DEFAULT : 0);
-      this.#timer = setTimeout(() => void this.#stopWaiting(waiting, park).catch(waiting.fail), afterMs);
+      this.#endWait = () => {
+        this.#endWait = null;
+        void this.#stopWaiting(waiting, park).catch(waiting.fail);
+      };
+      this.#timer = setTimeout(this.#endWait, this.#parksEarly ? 0 : afterMs);
     }
   }
 
@@ -274,7 +291,7 @@ export class RunApprovals {
     const mayPark = isOutermost && this.#relayed.size === 0 && parks && (await canBeFound(output));
     if (waiting.deciding || this.#ended) return;
     if (mayPark) await this.#park(waiting, park?.expireMs);
-    else if (park === undefined) await this.#decide(waiting, NOBODY);
+    else if (park === undefined) await this.#decide(waiting, NO_APPROVER);
     else this.#waitOn();
   }
 
@@ -321,7 +338,7 @@ export class RunApprovals {
 
   #settled(waiting: Waiting, decision: ApprovalDecision): void {
     waiting.deciding = true;
-    this.#settledAround(waiting.approval.question, decision);
+    this.#settledByEnclosing(waiting.approval.question, decision);
     waiting.decide(decision);
   }
 }

@@ -34,7 +34,7 @@ export class RunDeadline {
   check(): void {
     if (this.#over || this.#leftMs > 0) return;
     this.#over = true;
-    this.#stop(new SessionError("DEADLINE", `The run was not done by ${this.#deadline}, and was stopped.`));
+    this.#stop(new SessionError("DEADLINE", `The run did not end by its deadline ${this.#deadline} and was stopped.`));
   }
 
   stop(): void {

@@ -3,7 +3,7 @@ import { SessionError } from "../session/errors.ts";
 import type { RunError } from "../session/log/run-event.ts";
 import { describeThrown } from "./describe-thrown.ts";
 
-const TOLD_ELSEWHERE: ReadonlySet<string> = new Set(["code", "message", "name", "stack", "cause"]);
+const RECORDED_SEPARATELY: ReadonlySet<string> = new Set(["code", "message", "name", "stack", "cause"]);
 
 /** Converts a thrown value into the error of an event. */
 export function runErrorOf(cause: unknown): RunError {
@@ -26,7 +26,7 @@ function codeOf(thrown: unknown): string | null {
 function detailsOf(thrown: unknown): { readonly details?: JsonObject } {
   if (!(thrown instanceof SessionError)) return {};
   try {
-    const details = copyJsonWithout(thrown, TOLD_ELSEWHERE);
+    const details = copyJsonWithout(thrown, RECORDED_SEPARATELY);
     return Object.keys(details).length === 0 ? {} : { details };
   } catch {
     return {};

@@ -20,7 +20,7 @@ const replies = () => [
 ];
 
 describe("the events of a run", () => {
-  test("come in the order in which things happen, to the listener and to readers alike", async () => {
+  test("come in the same order to the listener and to readers", async () => {
     const heard: RunEvent[] = [];
     const run = runSessionLoop(asking(), someAgent(), {
       model: scripted(replies()),
@@ -64,7 +64,7 @@ describe("the events of a run", () => {
     expect(heard.findIndex(({ type }) => type === "usage")).toBeGreaterThan(delta);
   });
 
-  test("cannot be changed by one listener for the others", async () => {
+  test("are frozen, so that no listener can change them for the others", async () => {
     const run = runSessionLoop(asking(), someAgent(), {
       model: scripted(replies()),
       tools: [toolOf("look")],
@@ -77,7 +77,7 @@ describe("the events of a run", () => {
     expect((await run).text()).toBe("Done.");
   });
 
-  test("say that a run failed, with its error", async () => {
+  test("report that a run failed, with its error", async () => {
     const failure = new Error("Gone.");
     const run = runSessionLoop(asking(), someAgent(), { model: scripted([failure]) });
     const events = await eventsOf(run);

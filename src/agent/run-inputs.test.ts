@@ -106,7 +106,7 @@ describe("input of users during a run", () => {
     ]);
   });
 
-  test("is kept in the transcript when the run is out of rounds before its moment, for the next run", async () => {
+  test("is kept in the transcript for the next run if the run uses up its rounds first", async () => {
     const look = toolOf("look", async () => {
       await run.steer("Faster.");
       await run.followUp("And then?");

@@ -20,13 +20,13 @@ export class RunInputs {
 
   /** Restores the undelivered input of an interrupted run. */
   restore(queued: readonly QueuedInput[]): void {
-    const news = queued.filter(({ id }) => !this.#known.has(id));
-    for (const { id } of news) this.#known.add(id);
-    this.#waiting.unshift(...news);
+    const fresh = queued.filter(({ id }) => !this.#known.has(id));
+    for (const { id } of fresh) this.#known.add(id);
+    this.#waiting.unshift(...fresh);
   }
 
   /** Takes input that someone else recorded; known input is ignored. */
-  hear(input: QueuedInput): void {
+  receive(input: QueuedInput): void {
     if (this.#known.has(input.id)) return;
     this.#known.add(input.id);
     this.#waiting.push(input);
@@ -85,10 +85,7 @@ export class RunInputs {
   };
 
   #ended(): SessionError {
-    return new SessionError(
-      "RUN_ENDED",
-      `Run ${this.#log.runId} has ended; start another one with what you want to say.`,
-    );
+    return new SessionError("RUN_ENDED", `Run ${this.#log.runId} has ended; start another run with your message.`);
   }
 }
 

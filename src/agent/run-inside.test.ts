@@ -49,7 +49,7 @@ test("follows a function again from its second asynchronous call on, after it wa
   expect(await runInside(run, late, code)).toBe(true);
 });
 
-test("knows all runs that wait for code inside of each other", async () => {
+test("detects all nested runs that wait for the code", async () => {
   const inner = async (): Promise<readonly boolean[]> => {
     await nextTurn();
     return [isInside(run), isInside(other)];
@@ -68,7 +68,7 @@ test("knows all runs that wait for code inside of each other", async () => {
   }
 });
 
-test("keeps what runs at the same time apart, also when one ends before the other", async () => {
+test("keeps concurrent code apart, also when one ends before the other", async () => {
   const work = async (turns: number): Promise<readonly boolean[]> => {
     for (let turn = 0; turn < turns; turn++) await nextTurn();
     return [isInside(run), isInside(other)];
@@ -77,7 +77,7 @@ test("keeps what runs at the same time apart, also when one ends before the othe
   expect({ short, long }).toEqual({ short: [true, false], long: [false, true] });
 });
 
-test("lets code fail, synchronously or later, and is not inside anything then", async () => {
+test("passes on errors, synchronous or not, and restores the state", async () => {
   const code = newCode();
   const fail = (): never => {
     throw new Error("It failed.");

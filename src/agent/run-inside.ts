@@ -12,7 +12,7 @@ const followed = new AsyncLocalStorage<readonly Inside[]>();
 let unanswered = 0;
 
 /**
- * Functions that have always returned synchronously so far. Following code across `await` slows down every promise of
+ * Functions that have returned only synchronously so far. Following code across `await` slows down every promise of
  * the process; for synchronous code, a variable is enough.
  */
 const answersAtOnce = new WeakSet<object>();

@@ -82,8 +82,8 @@ async function questionsOf(run: SessionRun): Promise<readonly Approval[]> {
   return (await nextEvent(run, "run-parked")).questions;
 }
 
-describe("a run that waits for a word longer than it may", () => {
-  test("parks: whoever awaits it gets the messages, and no process holds the session", async () => {
+describe("a run that waits longer than its limit for an answer", () => {
+  test("parks: awaiting it returns the messages, and no process holds the session", async () => {
     const store = openMemoryStore();
     const { run, paid } = paying(store);
     const session = await run;
@@ -117,7 +117,7 @@ describe("a run that waits for a word longer than it may", () => {
     expect([paid, on.status, (await store.head(run.id))?.openRuns]).toEqual([["1"], "finished", []]);
   });
 
-  test("parks again where it is resumed too soon, with the same questions", async () => {
+  test("parks again with the same questions if it is resumed too soon", async () => {
     const store = openMemoryStore();
     const { run, resume } = paying(store);
     const questions = await questionsOf(run);
@@ -128,7 +128,7 @@ describe("a run that waits for a word longer than it may", () => {
     expect(asked.map(({ id }) => id)).toEqual(questions.map(({ question }) => question));
   });
 
-  test("has no deadline for its questions unless it is given one", async () => {
+  test("has no deadline for its questions by default", async () => {
     const store = openMemoryStore();
     const { run } = paying(store, { park: { afterMs: 0 } });
     expect(await nextEvent(run, "run-parked")).not.toHaveProperty("expiresAt");
@@ -187,7 +187,7 @@ describe("a run that waits for a word longer than it may", () => {
     expect(resultsOf((await on).transcript)).toEqual(["seen", "paid 1", "paid 2"]);
   });
 
-  test("is cancelled by an abort that comes while parking is being recorded", async () => {
+  test("is cancelled by an abort that arrives while parking is recorded", async () => {
     const store = openMemoryStore();
     const parking = actingBefore(store, isParked, async () => run.abort());
     const { run, paid } = paying(parking);
@@ -228,12 +228,12 @@ describe("a run does not park", () => {
     expect(run.status).toBe("finished");
   };
 
-  test("if it is told not to", async () => {
+  test("with park: false", async () => {
     const { run } = paying(openMemoryStore(), { park: false });
     await waits(run);
   });
 
-  test("where the place of its tools could not be found again", async () => {
+  test("if its sandbox cannot be reattached", async () => {
     const backend = new CountedBackend();
     const lost: SandboxBackend = { open: (spec) => backend.open(spec) };
     registerSandboxBackend(backend.name, () => lost);
@@ -243,7 +243,7 @@ describe("a run does not park", () => {
     await waits(run);
   });
 
-  test("inside of a tool, whose run waits for it", async () => {
+  test("inside a tool, because the enclosing run waits for it", async () => {
     const store = openMemoryStore();
     const pay = toolOf("pay", () => "paid", asks);
     const ask = toolOf("ask", async () => {
@@ -297,7 +297,7 @@ describe("the deadline of a run", () => {
     expect(end).toMatchObject({ phase: "failed", error: { code: "DEADLINE" } });
   });
 
-  test("holds in every claim: one that is over ends the run where it is taken up again", async () => {
+  test("applies to every claim: a recovery after the deadline ends the run", async () => {
     const store = openMemoryStore();
     const { run, paid, resume } = paying(store);
     await run;

@@ -75,7 +75,7 @@ describe("a compress", () => {
     expect([user.transcript.rows, user.lineage, agent.transcript.rows]).toEqual(before);
   });
 
-  test("makes one session and no other, and registers it unless that is declined", async () => {
+  test("creates exactly one session, and registers it unless `register` is false", async () => {
     const [user, agent] = [talk(), someAgent()];
     const options = { model: scripted(["One.", "Two."]), persist: openMemoryStore() };
     await trackLineage(async (journal) => {
@@ -154,14 +154,14 @@ describe("a compress", () => {
     expect(text).toBe("In short.");
   });
 
-  test("asks an executor where there is one", async () => {
+  test("uses the executor if one is given", async () => {
     const session = await runSessionCompress(talk(), someAgent(), {
       executor: { complete: async () => saying("By the executor.") },
     });
     expect(session.transcript.at(0)?.message.content).toBe("By the executor.");
   });
 
-  test("is kept as a session of its one row, with the agent's instructions", async () => {
+  test("is stored as a session with its one row and the agent's instructions", async () => {
     const store = openMemoryStore();
     const session = await runSessionCompress(talk(), someAgent(), { model: scripted(["In short."]), persist: store });
     const tree = await SessionTree.on(store, session.id);
@@ -172,7 +172,7 @@ describe("a compress", () => {
     expect(await store.count()).toBe(1);
   });
 
-  test("is ended by an abort, at the call, in the middle, and while its input is awaited", async () => {
+  test("is ended by an abort before, during and while its input is awaited", async () => {
     const never = modelOf(() => new Promise(() => {}));
     const controller = new AbortController();
     const compressing = runSessionCompress(talk(), someAgent(), { model: never, signal: controller.signal });

@@ -5,6 +5,7 @@ import { acceptable } from "../session/context/context.ts";
 import { type AssistantMessage, type Message, textOf } from "../session/message.ts";
 import { operation, Session } from "../session/value/session.ts";
 import { Transcript } from "../session/value/transcript.ts";
+import { type WithModelName, withNamedModel } from "./model/named-model.ts";
 import { askModel, parametersOf } from "./model/ask-model.ts";
 import { checkRunOptions } from "./check-options.ts";
 import { LOOP_HABITS, RUN_KEYS, type RunOptions } from "./loop-options.ts";
@@ -32,17 +33,22 @@ const INSTRUCTION =
  * @example
  * const talk = Session.fromUserMessage("A long story, told again and again.");
  * const agent = Session.fromAgentPrompt("You sum up what you are told.");
- * const short = await runSessionCompress(talk, agent, { model: createModel("openai/gpt-5-mini") });
+ * const short = await runSessionCompress(talk, agent, { model: "openai/gpt-5-mini" });
  *
  * @throws {SessionError} `SUMMARY_FAILED` for an answer that calls tools, is empty, or did not end normally;
  * `INVALID_OPTION` synchronously, before anything is started.
  */
-export function runSessionCompress(user: SessionInput, agent: Session, options: CompressOptions): Promise<Session> {
-  checkOptionsOf(options, COMPRESS_KEYS, "runSessionCompress", LOOP_HABITS);
+export function runSessionCompress(
+  user: SessionInput,
+  agent: Session,
+  given: WithModelName<CompressOptions>,
+): Promise<Session> {
+  checkOptionsOf(given, COMPRESS_KEYS, "runSessionCompress", LOOP_HABITS);
+  const options = withNamedModel<CompressOptions>(given, "runSessionCompress");
   checkRunOptions(options);
   const { instruction } = options;
   if (instruction !== undefined && (typeof instruction !== "string" || instruction.trim() === "")) {
-    throw new SessionError("INVALID_OPTION", "The instruction is empty; say what the summary is to tell.");
+    throw new SessionError("INVALID_OPTION", "The instruction is empty; describe the summary to write.");
   }
   const source = checkInputs(user, agent);
   const extras = [

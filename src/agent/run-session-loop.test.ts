@@ -33,7 +33,7 @@ describe("a request", () => {
     expect(asked(model.requests[1])).toEqual([...first, "assistant: [look]", "tool: done"]);
   });
 
-  test("carries the parameters of the loop and the schemas of its tools in every round", async () => {
+  test("has the parameters of the loop and the schemas of its tools in every round", async () => {
     const model = scripted([looking(), "Done."]);
     const parameters = {
       temperature: 0.5,
@@ -59,7 +59,7 @@ describe("a request", () => {
     expect(model.requests.map((request) => request.toolChoice)).toEqual([toolChoice, later]);
   });
 
-  test("is acceptable to every provider, with any rows of the user", async () => {
+  test("is valid for every provider, with any rows of the user", async () => {
     const user = Session.of(
       Transcript.of([
         userRow("One?"),
@@ -104,7 +104,7 @@ describe("the output", () => {
     });
   });
 
-  test("leaves both inputs as they were", async () => {
+  test("does not change its inputs", async () => {
     const [user, agent] = [asking(), someAgent()];
     const state = () =>
       [user, agent].map(({ id, lineage, transcript, usage: spent, cost, sandbox, sandboxBackend }) =>
@@ -118,7 +118,7 @@ describe("the output", () => {
     expect(state()).toEqual(before);
   });
 
-  test("carries what its own rounds spent, in tokens and in money", async () => {
+  test("has the usage and cost of its own rounds", async () => {
     const replies = [
       { ...looking(), usage: usage(10, 5), cost: 0.25 },
       saying("Done.", { usage: { ...usage(20, 5), cacheReadTokens: 3 }, cost: 0.5 }),
@@ -147,7 +147,7 @@ describe("the output", () => {
     expect((await agent.run("Hi.")).transcript.at(-1)?.message.agent).toBe("Bo");
   });
 
-  test("is registered while it is made, and not where that is declined", async () => {
+  test("is registered during the run, unless `register` is false", async () => {
     const run = runSessionLoop(asking(), someAgent(), { model: scripted(["Done."]) });
     expect(sessionRegistry.active().map(({ id }) => id)).toContain(run.id);
     const session = await run;
@@ -171,7 +171,7 @@ describe("a run stops", () => {
     expect(session.lineage.extras).toEqual([]);
   });
 
-  test("on an answer without a reason, or one that names calls and has none", async () => {
+  test("on an answer without a stop reason, or with the stop reason of calls but without calls", async () => {
     for (const reply of [
       { role: "assistant", content: "So." },
       saying("So.", { stopReason: "tool_calls" }),
@@ -181,7 +181,7 @@ describe("a run stops", () => {
     }
   });
 
-  test("not on a stop that comes with calls: these run", async () => {
+  test("not on the stop reason of an end if the answer has calls: these run", async () => {
     const model = scripted([{ ...looking(), stopReason: "stop" }, "Done."]);
     const session = await runSessionLoop(asking(), someAgent(), { model, tools: [look] });
     expect(shortly(session.transcript)).toEqual([
@@ -208,7 +208,7 @@ describe("a run stops", () => {
     },
   );
 
-  test("when it is out of rounds, with a warning and a note in its lineage, and no error", async () => {
+  test("when its rounds are used up, with a warning and a note in its lineage, without an error", async () => {
     const { messages, settled } = collectWarnings();
     const model = scripted([looking("a"), looking("b"), looking("c")]);
     const run = runSessionLoop(asking(), someAgent(), { model, tools: [look], maxToolRounds: 2 });
@@ -221,7 +221,7 @@ describe("a run stops", () => {
     expect(messages).toEqual([expect.stringMatching(/after 2 rounds with tool calls; raise maxToolRounds/)]);
   });
 
-  test("after 64 rounds of a model that repeats one call forever, where no other number is given", async () => {
+  test("after 64 rounds by default if a model repeats one call forever", async () => {
     const replies = Array.from({ length: 80 }, () => looking("same"));
     const model = scripted(replies);
     const session = await runSessionLoop(asking(), someAgent(), { model, tools: [look] });
@@ -259,7 +259,7 @@ test("calls that share an id, or have none, get a result each, in order", async 
   ]);
 });
 
-test("calls that a session ends with, and that nothing is known of, are answered and not run", async () => {
+test("open calls at the end of a session without a recorded state are answered and not run", async () => {
   const ran: unknown[] = [];
   const user = Session.of(
     Transcript.of([

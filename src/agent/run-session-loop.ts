@@ -20,6 +20,7 @@ import { ResultShortener } from "./context/result-shortener.ts";
 import { LOOP_HABITS, LOOP_KEYS, type LoopOptions, type RunOptions } from "./loop-options.ts";
 import { LoopRun } from "./loop-run.ts";
 import type { OfferedTools } from "./tools/offer-tools.ts";
+import { type WithModelName, withNamedModel } from "./model/named-model.ts";
 import { openRunLog } from "./persist/open-run-log.ts";
 import { type ResumeState, resumeStateOf } from "./persist/resume-state.ts";
 import type { RunAgent } from "./persist/persist-option.ts";
@@ -42,7 +43,7 @@ export type SessionInput = Session | SessionRun;
  * @example
  * const user = Session.fromUserMessage("Which files are there?").to("local");
  * const agent = Session.fromAgentPrompt("You keep a small workspace.");
- * const run = runSessionLoop(user, agent, { model: createModel("openai/gpt-5-mini") });
+ * const run = runSessionLoop(user, agent, { model: "openai/gpt-5-mini" });
  * for await (const event of run) console.log(event.type);
  * console.log((await run).text());
  *
@@ -51,9 +52,10 @@ export type SessionInput = Session | SessionRun;
 export function runSessionLoop<const S extends OutputSchema = undefined>(
   user: SessionInput,
   agent: Session,
-  options: LoopOptions & { readonly output?: S },
+  given: WithModelName<LoopOptions> & { readonly output?: S },
 ): SessionRun<S> {
-  checkOptionsOf(options, LOOP_KEYS, "runSessionLoop", LOOP_HABITS);
+  checkOptionsOf(given, LOOP_KEYS, "runSessionLoop", LOOP_HABITS);
+  const options = withNamedModel<LoopOptions>(given, "runSessionLoop");
   const offered = checkLoopOptions(options);
   const source = checkInputs(user, agent);
   const output = Session.derive(source, user instanceof Session ? user.transcript : Transcript.empty, {
@@ -184,7 +186,7 @@ function checkOpenCalls(run: LoopRun, input: Session, { agentName }: LoopOptions
   const who = agentName === undefined ? "the agent" : `agent ${show(agentName)}`;
   throw new SessionError(
     "TOOL_NOT_FOUND",
-    `Run ${show(runId)} of session ${resume.sessionId} waits for the result of ${show(missing.name)}, a tool that ${who} of process ${process.pid} on ${hostname()} does not have; go on with it in a program that has it, or cancel the run.`,
+    `Run ${show(runId)} of session ${resume.sessionId} waits for the result of ${show(missing.name)}, a tool that ${who} of process ${process.pid} on ${hostname()} does not have; continue it in a program that has the tool, or cancel the run.`,
   );
 }
 
@@ -236,7 +238,7 @@ function answersOf({ agentName, model }: RunOptions, offered: OfferedTools | und
   });
 }
 
-/** What an agent puts before a conversation: its instructions as one message, as they are recorded, and its other rows. */
+/** The rows that an agent sends before a conversation: its instructions as one message, as they are recorded, and its other rows. */
 function messagesOf(agent: Session, instructions: string | undefined): readonly Message[] {
   const others = agent.transcript.toMessages().filter(({ role }) => role !== "system");
   return [...instructionMessages(instructions), ...others];

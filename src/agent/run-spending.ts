@@ -12,7 +12,7 @@ const OUTPUT_TOKENS_DEFAULT = 1000;
 /** How long a reservation lasts, like the lease of a run, and how often it is extended in that time. */
 const TTL_MS_DEFAULT = 30_000;
 const EXTENSIONS = 3;
-/** How many requests one reservation covers, as long as they are at most this share of what is left of each limit. */
+/** The number of requests that one reservation covers, if their cost is at most this share of the rest of each limit. */
 const REQUESTS_AHEAD = 8;
 const SHARE_AHEAD = 1 / 1000;
 
@@ -23,14 +23,14 @@ export interface RunSpendingInit {
   readonly payer: Payer;
   /** Unique among the runs of the payer. */
   readonly run: string;
-  /** What the run had spent before, if it was recovered. */
+  /** The spending of a recovered run's earlier claims. */
   readonly before?: Partial<SpentAmounts>;
   readonly leaseMs?: number | undefined;
   /** Called when a level reaches its `warnAt`, once for each, and with `exceeded` when a limit ends the run. */
   readonly onWarning?: (level: BudgetLevel, exceeded: boolean) => void;
 }
 
-/** A request, as far as its price depends on it. */
+/** The parts of a request that determine its price. */
 export interface PricedRequest {
   readonly model: Model | undefined;
   readonly inputTokens: number;
@@ -38,20 +38,20 @@ export interface PricedRequest {
 }
 
 /**
- * What a run spends of the budgets of its user. Before a request it settles what was spent until then and reserves what the
- * request will probably spend; far from every limit, also what the next ones will. A timer extends the reservation while a
- * request is under way, and settles between requests.
+ * The spending of a run from the budgets of its user. Before a request it settles the amount spent and reserves the expected cost of the
+ * request; far from every limit, it also reserves the cost of the next requests. A timer extends the reservation during a request, and
+ * settles between requests.
  */
 export class RunSpending {
   readonly #init: RunSpendingInit;
-  /** What was settled, as far as is known here. */
+  /** The settled amount that this process knows of. */
   #settled: SpentAmounts;
   readonly #ttlMs: number;
   readonly #warned = new Set<string>();
   #spent: SpentAmounts;
-  /** What the request under way has reserved; null between requests. */
+  /** The reservation of the current request; null between requests. */
   #reserved: SpentAmounts | null = null;
-  /** What the ledger has reserved for the run, for what it has spent since it settled and for its next requests; null if nothing. */
+  /** The amount that the ledger has reserved for the run: for spending since it last settled, and for its next requests; null if none. */
   #held: SpentAmounts | null = null;
   #levels: readonly BudgetLevel[] = [];
   #lastOutput = OUTPUT_TOKENS_DEFAULT;
@@ -68,7 +68,7 @@ export class RunSpending {
   /**
    * Asks a model once the budgets allow it.
    *
-   * @throws {BudgetExceededError} before anything is asked. @throws {SessionError} `PRICE_UNKNOWN` for a model without a price,
+   * @throws {BudgetExceededError} before the model is called. @throws {SessionError} `PRICE_UNKNOWN` for a model without a price,
    * if a budget is in cost.
    */
   async ask<T extends { readonly usage?: Usage; readonly cost?: number }>(
@@ -92,7 +92,7 @@ export class RunSpending {
     }
   }
 
-  /** Settles what was spent, and ends the reservation. Never rejects, as the run has ended. */
+  /** Settles the amount spent, and ends the reservation. Never rejects, because the run has ended. */
   async end(): Promise<void> {
     if (this.#timer === null) return;
     this.drop();
@@ -101,7 +101,7 @@ export class RunSpending {
     });
   }
 
-  /** Stops without a word: another process has the run, or nobody can reach the ledger. The reservation ends by itself. */
+  /** Stops without an error: another process has the run, or the ledger cannot be reached. The reservation ends by itself. */
   drop(): void {
     clearInterval(this.#timer ?? undefined);
     this.#timer = null;
@@ -112,7 +112,7 @@ export class RunSpending {
     try {
       await this.#pay({ next: this.#reserved, underWay: true });
     } catch {
-      // The next request tries again, and reports it.
+      // The next request tries again, and reports the error.
     }
   }
 
@@ -135,13 +135,13 @@ export class RunSpending {
     }
   }
 
-  /** Whether what is reserved is enough for a request, too: far from a limit, a run need not write to the ledger for each. */
+  /** Whether the reserved amount covers another request. Far from a limit, a run need not write to the ledger for each request. */
   #covers(next: SpentAmounts): boolean {
     const [held, spent, settled] = [this.#held, this.#spent, this.#settled];
     return held !== null && UNITS.every((unit) => spent[unit] - settled[unit] + next[unit] <= held[unit]);
   }
 
-  /** What to reserve for a request and those after it. */
+  /** The amount to reserve for a request and those after it. */
   #ahead(next: SpentAmounts): SpentAmounts {
     const left = this.#levels.map(({ unit, limit, spent, reserved }) => (limit - spent - reserved) / next[unit]);
     const requests = left.length === 0 ? 1 : Math.min(REQUESTS_AHEAD, Math.floor(Math.min(...left) * SHARE_AHEAD));
@@ -174,7 +174,7 @@ export class RunSpending {
   }
 
   #checkPriced(model: Model | undefined): void {
-    if (!this.#init.payer.countsCost || model?.tellsCost !== false) return;
+    if (!this.#init.payer.countsCost || model?.reportsCost !== false) return;
     throw new SessionError(
       "PRICE_UNKNOWN",
       `The user has a budget in cost, but ${model.provider}/${model.id} has no price; register one with registerPrices or SKEIN_PRICES, or limit totalTokens.`,
@@ -182,7 +182,7 @@ export class RunSpending {
   }
 }
 
-/** A model whose requests are paid for; the same model if nobody pays. It does not stream. */
+/** Wraps a model so that its requests are settled; returns the model itself without a payer. It does not stream. */
 export function paidModel(model: Model, spending: RunSpending | null): Model {
   if (spending === null) return model;
   const { provider, id } = model;
@@ -191,7 +191,7 @@ export function paidModel(model: Model, spending: RunSpending | null): Model {
   return { provider, id, complete };
 }
 
-/** Does work that asks models outside of a loop, such as a compaction; null if nobody pays for it. */
+/** Runs work that calls models outside of a loop, such as a compaction; `spending` is null without a payer. */
 export async function withPayer<T>(
   payer: Payer | null,
   work: (spending: RunSpending | null) => Promise<T>,
@@ -205,7 +205,7 @@ export async function withPayer<T>(
   }
 }
 
-/** A request as its price depends on it. */
+/** The parts of a request that determine its price. */
 export function priced(model: Model | undefined, { messages, maxOutputTokens }: ModelRequest): PricedRequest {
   const inputTokens = messages.reduce((sum, message) => sum + messageTokens(message), 0);
   return { model, inputTokens, ...defined({ maxOutputTokens }) };

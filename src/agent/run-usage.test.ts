@@ -69,7 +69,7 @@ describe("the usage of a run over a merged session is the same live and when it 
     expect([total(output, [left, right]), total(user, again)]).toEqual([42, 42]);
   });
 
-  test("and when it failed after it had spent something", async () => {
+  test("after a failure with some usage", async () => {
     const { merge } = await mergedRuns();
     const path = join(directory, "run.jsonl");
     const first = { ...calling(callOf("a", "look")), usage: usage(40, 0) };
@@ -84,7 +84,7 @@ describe("the usage of a run over a merged session is the same live and when it 
   });
 });
 
-test("a run that is recovered has spent what all of its claims spent, live and loaded, and its lineage counts it once", async () => {
+test("the usage of a recovered run is that of all its claims, live and loaded, and its lineage counts it once", async () => {
   const { merge } = await mergedRuns();
   const path = join(directory, "run.jsonl");
   const { log } = await openLog(path, merge);
@@ -103,7 +103,7 @@ test("a run that is recovered has spent what all of its claims spent, live and l
   expect([tokensOf(loaded), loaded.trailer?.usage.totalTokens]).toEqual([50, 50]);
 });
 
-test("rows that another session brings along into a run's file were paid for there", async () => {
+test("rows from another session in a run's file count in that session", async () => {
   const path = join(directory, "run.jsonl");
   await runSessionLoop(asking(), someAgent(), { model: scripted([spending(5)]), persist: path });
   const { left } = await mergedRuns();
@@ -112,14 +112,14 @@ test("rows that another session brings along into a run's file were paid for the
   expect(tokensOf(await loadSession(path))).toBe(12);
 });
 
-test("a compress spent what its answer took, though that is no row", async () => {
+test("the usage of a compress is that of its answer, although the answer is not a row", async () => {
   const path = join(directory, "short.jsonl");
   const options = { model: scripted([spending(9, "In short.")]), persist: path };
   const short = await runSessionCompress(asking(), someAgent(), options);
   expect([tokensOf(short), tokensOf(await loadSession(path))]).toEqual([9, 9]);
 });
 
-test("a fork has the usage since the fork, and so has a run there whose process died", async () => {
+test("a fork has the usage since the fork, and so does a recovered run in it", async () => {
   const store = openMemoryStore();
   const { left } = await mergedRuns(store);
   const lineage = operation("op_fork", "fork", [left.id]);
@@ -134,7 +134,7 @@ test("a fork has the usage since the fork, and so has a run there whose process 
   expect(tokensOf((await resumeSession({ store, sessionId: request.output.id })).user)).toBe(40);
 });
 
-test("a run's session that was written row by row has spent what its rows say", async () => {
+test("the usage of a session that was written row by row is the sum of its rows", async () => {
   const output = await runSessionLoop(asking(), someAgent(), { model: scripted([spending(7)]) });
   await using writer = await openSessionWriter(output, { directory });
   for (const row of output.transcript) await writer.writeRow(row);

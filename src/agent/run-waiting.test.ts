@@ -12,7 +12,7 @@ import type { Approval } from "../session/log/run-event.ts";
 import { runSessionLoop } from "./run-session-loop.ts";
 import type { SessionRun } from "./session-run.ts";
 
-const NOBODY = { error_kind: "denied", message: /nobody to ask/ };
+const NOBODY = { error_kind: "denied", message: /no one can be asked/ };
 
 /** A run that asks before it pays, once for each call. */
 function paying(
@@ -43,7 +43,7 @@ function withResolvers<T>(): { readonly promise: Promise<T>; readonly resolve: (
 }
 
 describe("a run with a question while no one has subscribed to its events", () => {
-  test("parks immediately if it is stored, and its answer says so", async () => {
+  test("parks immediately if it is stored, and its status is parked", async () => {
     const store = openMemoryStore();
     const { run, paid } = paying({ persist: store });
     const answer = await run;
@@ -55,7 +55,7 @@ describe("a run with a question while no one has subscribed to its events", () =
     expect((await store.head(run.id))?.openRuns).toMatchObject([{ state: "parked", questions }]);
   });
 
-  test("rejects if it is not stored, and says what to do", async () => {
+  test("rejects if it is not stored, with an error that says what to do", async () => {
     const { run, paid } = paying();
     await expect(run.synchronize()).rejects.toMatchObject({
       code: "APPROVAL_NEEDED",
@@ -64,13 +64,13 @@ describe("a run with a question while no one has subscribed to its events", () =
     expect([run.status, paid]).toEqual(["failed", []]);
   });
 
-  test("rejects after the time that it was given, where it is not kept", async () => {
+  test("rejects after its time limit if it is not stored", async () => {
     const { run } = paying({ park: { afterMs: 1 } });
     await nextEvent(run, "approval-required");
     await expect(run.synchronize()).rejects.toMatchObject({ code: "APPROVAL_NEEDED" });
   });
 
-  test("denies the call where the place of its tools could not be found again", async () => {
+  test("denies the call if its sandbox could not be reattached", async () => {
     const backend = new CountedBackend();
     const lost: SandboxBackend = { open: (spec) => backend.open(spec) };
     registerSandboxBackend(backend.name, () => lost);
@@ -117,7 +117,7 @@ describe("a run with a question while someone has subscribed to its events", () 
     }
   });
 
-  test("rejects then where it is not kept", async () => {
+  test("rejects after the default time if it is not stored", async () => {
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
     try {
       const { run } = paying();
@@ -133,7 +133,7 @@ describe("a run with a question while someone has subscribed to its events", () 
     }
   });
 
-  test("lets a run inside of a tool wait as long, and denies its call then", async () => {
+  test("lets a run inside a tool wait as long, and then denies its call", async () => {
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
     try {
       const run = outer();
@@ -164,7 +164,7 @@ describe("a run with park: false", () => {
     }
   });
 
-  test("waits for the answer to a run inside of a tool as well", async () => {
+  test("waits for the answer to a run inside a tool as well", async () => {
     const run = outer({ park: false });
     const { approval } = await nextEvent(run, "approval-required");
     await run.approve(approval.question);
@@ -203,7 +203,7 @@ describe("onApproval", () => {
     expect(words).toMatchObject([{ callId: "1" }, { decision: { approved: true } }]);
   });
 
-  test("is asked one question at a time, in the order of the calls", async () => {
+  test("gets one question at a time, in the order of the calls", async () => {
     const order: string[] = [];
     const onApproval: OnApproval = async ({ callId }) => {
       order.push(`asked ${callId}`);
@@ -219,7 +219,7 @@ describe("onApproval", () => {
     ]);
   });
 
-  test("is asked what several runs inside of tools ask, one at a time", async () => {
+  test("gets the questions of several runs inside tools, one at a time", async () => {
     let [now, most] = [0, 0];
     const onApproval: OnApproval = async ({ innerRunId }) => {
       expect(innerRunId).toEqual(expect.any(String));
@@ -235,7 +235,7 @@ describe("onApproval", () => {
     expect(most).toBe(1);
   });
 
-  test("of the outermost run answers for a run inside a tool, which may have its own", async () => {
+  test("of the outermost run answers; that of a run inside a tool only if the outer one is absent", async () => {
     const asked: string[] = [];
     const noting =
       (name: string): OnApproval =>
@@ -284,7 +284,7 @@ describe("onApproval", () => {
     expect(paid).toEqual([]);
   });
 
-  test("does not keep a run from parking after the time that park gives", async () => {
+  test("does not prevent a run from parking after the time in `park`", async () => {
     const { run } = paying({
       persist: openMemoryStore(),
       park: { afterMs: 1 },
@@ -298,7 +298,7 @@ describe("onApproval", () => {
     await expect(run.synchronize()).rejects.toMatchObject({ code: "DEADLOCK" });
   });
 
-  test("that is no function is refused at the call", () => {
+  test("that is not a function is refused synchronously", () => {
     expect(() => paying({ onApproval: true as never })).toThrow(/onApproval is "true"; give a function/);
   });
 });

@@ -53,7 +53,7 @@ describe("a run", () => {
     expect(await run.synchronize()).toBe(first);
   });
 
-  test("rejects everyone with the same error object, and its transcript stays readable", async () => {
+  test("rejects every await with the same error object, and its transcript stays readable", async () => {
     const model = scripted([calling(callOf("a", "look")), failure]);
     const run = runSessionLoop(asking(), someAgent(), { model, tools: [toolOf("look")] });
     const errors = await Promise.all(
@@ -83,7 +83,7 @@ describe("a run", () => {
     expect(unhandled).toEqual([]);
   });
 
-  test("shows its transcript as far as it has come", async () => {
+  test("has a live transcript", async () => {
     const { pass, open } = gate();
     const seen: string[][] = [];
     const slow = toolOf("slow", () => pass);
@@ -136,7 +136,7 @@ describe("the events of a run", () => {
     expect(kept.at(-1)?.type).toBe("run-finished");
   });
 
-  test("reach a reader that pauses, with the number of missed events once", async () => {
+  test("reach a slow reader, with the number of missed events once", async () => {
     const { pass, open } = gate();
     const pieces = EVENTS_MAX * 2;
     const model = modelOf(() => Promise.reject(failure), {
@@ -190,7 +190,7 @@ describe("a run as input", () => {
     expect(model.requests).toHaveLength(0);
   });
 
-  test("does not hold up an abort of the second one", async () => {
+  test("does not delay an abort of the second one", async () => {
     const { pass, open } = gate();
     const first = runSessionLoop(asking(), someAgent(), { model: modelOf(() => pass.then(() => saying("One."))) });
     const second = runSessionLoop(first, someAgent(), { model: scripted([]) });
@@ -203,7 +203,7 @@ describe("a run as input", () => {
     await first;
   });
 
-  test("hands on the sandbox that it opened", async () => {
+  test("passes on the sandbox that it opened", async () => {
     const backend = new CountedBackend();
     const opens = toolOf("opens", async (_args, context) => (await context.requireSandbox()).id);
     const first = runSessionLoop(asking().to(backend.name), someAgent(), {

@@ -59,6 +59,10 @@ export interface SessionRun<S = undefined, Id extends string | null = string | n
    * unsubscribes.
    */
   listen(listener: EventListener<RunEvent>): () => void;
+  /** Handles the failure of the run, like `catch` of a promise. */
+  readonly catch: Promise<Answer<S, Id>>["catch"];
+  /** Calls a function when the run has ended or parked, like `finally` of a promise. */
+  readonly finally: Promise<Answer<S, Id>>["finally"];
   /** The finished session; the same as awaiting the run. */
   synchronize(): Promise<Answer<S, Id>>;
   /** Stops the run immediately. Its messages are kept. */

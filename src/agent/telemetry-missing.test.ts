@@ -9,7 +9,7 @@ vi.mock("@opentelemetry/api", () => {
   throw new Error("Cannot find package '@opentelemetry/api'");
 });
 
-test("runs work where OpenTelemetry is not installed", async () => {
+test("runs work without OpenTelemetry", async () => {
   expect(await RunTelemetry.load("a")).toBeNull();
   const model = scripted([calling(callOf("a", "look")), "Done.", "In short."]);
   const session = await runSessionLoop(asking(), someAgent(), {

@@ -69,14 +69,14 @@ const replies = () => [
 ];
 
 describe("the spans of a run", () => {
-  test("are one of the run, and below it one of each request and of each tool call", async () => {
+  test("are one for the run, with a child for each request and each tool call", async () => {
     await runSessionLoop(asking(), someAgent(), { model: scripted(replies()), tools: [look], agentName: "Ada" });
     expect(spanTrees()).toEqual([
       { "invoke_agent Ada": [{ "chat scripted": [] }, { "execute_tool look": [] }, { "chat scripted": [] }] },
     ]);
   });
 
-  test("carry the names of the conventions, and numbers", async () => {
+  test("have the names of the conventions, and numbers", async () => {
     const session = await runSessionLoop(asking(), someAgent(), {
       model: scripted(replies()),
       tools: [look],
@@ -113,7 +113,7 @@ describe("the spans of a run", () => {
     expect(models).toContain("scripted-2");
   });
 
-  test("contain no message text, unless they are asked to", async () => {
+  test("contain no message text by default", async () => {
     const user = asking(SECRET);
     const told = () =>
       JSON.stringify(
@@ -145,7 +145,7 @@ describe("the spans of a run", () => {
     });
   });
 
-  test("name the kind of an error, of a request that is tried again, of a tool and of the run", async () => {
+  test("have the kind of an error of a retried request, a tool and the run", async () => {
     const busy = new ModelError("overloaded", "Busy.", { provider: "x" });
     const gone = new ModelError("authentication", "No.", { provider: "x" });
     const fail = toolOf("fail", () => Promise.reject(new SandboxError("file_not_found", "No file.")));
@@ -181,7 +181,7 @@ describe("the spans of a run", () => {
     ]);
   });
 
-  test("stand below the caller's own span, and those of a sub-agent below its tool", async () => {
+  test("are children of the caller's span, and those of a sub-agent children of its tool's span", async () => {
     const helper = createAgent({ name: "helper", prompt: "Help.", model: scripted(["Helped."]) });
     const delegate = toolOf("delegate", async () => (await helper.run("Help.")).text());
     const model = scripted([calling(callOf("d", "delegate")), "Done."]);
@@ -206,7 +206,7 @@ describe("the spans of a run", () => {
   });
 });
 
-test("the metrics of many runs go to histograms that are made once", async () => {
+test("the metrics of many runs use the same histograms", async () => {
   recorded.length = 0;
   const run = () => runSessionLoop(asking(), someAgent(), { model: scripted(replies()), tools: [look] }).synchronize();
   await run();

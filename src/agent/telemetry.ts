@@ -35,7 +35,7 @@ export const GEN_AI = {
   durationMetric: "gen_ai.client.operation.duration",
 } as const;
 
-/** What spans may contain. */
+/** Options for the contents of spans. */
 export interface TelemetryOptions {
   /** Also put messages, arguments and results into spans (default false: numbers and names only). */
   readonly contents?: boolean;
@@ -210,7 +210,7 @@ function isSetUp({ trace, metrics, createNoopMeter, ProxyTracerProvider }: Api):
   return traced || metrics.getMeter("skein") !== createNoopMeter();
 }
 
-/** What a span may record about an error: its kind, code or class, never its message. */
+/** The name of an error in a span: its kind, code or class, never its message. */
 function errorTypeOf(error: unknown): string {
   if (error instanceof ModelError || error instanceof SandboxError) return error.kind;
   if (error instanceof SessionError) return error.code;

@@ -11,7 +11,7 @@ import type { Terminal } from "./terminal.ts";
 export interface Command {
   /** The word after `skein`. */
   readonly name: string;
-  /** What it does, in one sentence. */
+  /** A one-sentence description. */
   readonly summary: string;
   /** More about it, for its help. */
   readonly details?: string;
@@ -66,7 +66,7 @@ export interface CommandExample {
   readonly what: string;
 }
 
-/** What a command gets from the program. */
+/** The context that a command gets from the program. */
 export interface CommandContext {
   /** The positional arguments: as many as the command allows. */
   readonly positionals: readonly string[];
@@ -81,7 +81,7 @@ export interface CommandContext {
   readonly signal: AbortSignal;
   /** Opens the store of `storeUrl`; the caller closes it. */
   openStore(): Promise<SessionStore>;
-  /** Opens another store, created if it is missing. What a file that is not the user's own records has no force. */
+  /** Opens another store, and creates it if it is missing. Runs and approvals in an untrusted file have no effect. */
   openNamed(url: string, options?: NamedStoreOptions): Promise<SessionStore>;
   /** Prints one line of the result; control characters are removed. */
   print(text: string): void;

@@ -60,7 +60,7 @@ export function optionLine(name: string, { value }: CommandOption): string {
   return value === undefined ? `--${name}` : `--${name} ${value}`;
 }
 
-/** What an option is for, its choices, and its default. */
+/** The description of an option, its choices, and its default. */
 export function describe({ what, choices, default: initial, repeated }: CommandOption): string {
   const several = repeated === true ? "; may be given several times" : "";
   const taken = choices === undefined ? "" : `: ${choices.join(", ")}`;

@@ -1,17 +1,14 @@
 import { type ActorOptions, LOCAL_USER } from "../lifecycle/access.ts";
-import { SessionManager, type SessionStore } from "../index.ts";
+import { openManager as openOwnManager, SessionManager, type SessionStore } from "../index.ts";
 import { budgetsInEnvironment, configInEnvironment } from "../lifecycle/config-from-environment.ts";
 import { UNLIMITED_SESSIONS } from "../lifecycle/session-config.ts";
 
 /** The actor of the command line: the person at the terminal, who may access every session of the store. */
 export const AT_TERMINAL: ActorOptions = { actor: { userId: LOCAL_USER, admin: true } };
 
-/**
- * A manager for the person at the terminal. It has none of a service's limits: no limit on the number or length of
- * sessions, and reading a session never expires it.
- */
-export function openManager(store: SessionStore): SessionManager {
-  return new SessionManager({ store, config: UNLIMITED_SESSIONS, ...budgetsInEnvironment() });
+/** A manager for the person at the terminal: that of programs of theirs, with the budgets in the environment. */
+export function openManager(store: SessionStore): Promise<SessionManager> {
+  return openOwnManager({ store, ...budgetsInEnvironment() });
 }
 
 /**

@@ -24,7 +24,7 @@ export interface NamedStoreOptions {
   readonly acts?: boolean;
   /** Refuses a missing store with this advice. Otherwise, a mistyped path would create an empty store. */
   readonly missingAdvice?: string;
-  /** Creates the directories above the store as well. Those of the default store are always created. */
+  /** Creates the directories above the store as well. The directories above the default store are always created. */
   readonly create?: boolean;
   /** Adds the store to the user's list of trusted stores. */
   readonly trust?: boolean;

@@ -30,7 +30,7 @@ export async function printOverview(output: {
   }
   if (programs.length > 0) line("On this machine", programs.map(describeProgram).join(" · "));
   if (programs.some(({ name }) => ALL_PROGRAMS.includes(name)))
-    command("skein serve --follow all", "look at them, search them, go on with them");
+    command("skein serve --follow all", "view, search and continue them");
   for (const { title, exportCommand } of programs) {
     if (exportCommand !== null) command(exportCommand, `import a session of ${title}`);
   }

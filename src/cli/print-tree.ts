@@ -1,6 +1,6 @@
 import type { Entry, EntryOf } from "../session/log/entry.ts";
 import { type Message, textOf } from "../session/message.ts";
-import type { TreeNode } from "../session/log/tree.ts";
+import type { TreeNode } from "../session/log/entry-tree.ts";
 import { printable, type Terminal } from "./terminal.ts";
 
 /**

@@ -45,7 +45,7 @@ export async function trustStore({ path, id }: TrustedStore): Promise<void> {
     throw new SessionError("SESSION_BUSY", `${file} is in use by process ${holder.pid}; try again later.`);
   }
   try {
-    // Drops stores that no longer exist, so that the list does not grow for ever; a new store at the same path has
+    // Drops stores that no longer exist, so that the list does not grow without a limit; a new store at the same path has
     // another id.
     const others = (await readStores(directory)).filter((store) => store.path !== path && existsSync(store.path));
     const text = JSON.stringify({ version: FORMAT_VERSION, stores: [...others, { path, id }] }, null, 2);

@@ -2,6 +2,9 @@ import { type Entry, isNode } from "../session/log/entry.ts";
 import type { SessionHeader } from "../session/log/header.ts";
 import { isSessionId } from "../session/id.ts";
 import { formatEntry } from "../stores/jsonl/log-line.ts";
+import { blobName } from "../session/blob.ts";
+import { referencesOf } from "../stores/blobs/attachments.ts";
+import type { ExportOptions } from "./export-session.ts";
 import { type ExportSource, inSlices, readEntries, readPathIds } from "./export-source.ts";
 import type { Sanitizer } from "./sanitizer.ts";
 
@@ -10,17 +13,28 @@ import type { Sanitizer } from "./sanitizer.ts";
  *
  * Writes the whole log or, with `onlyPath`, only the nodes of the path and its names, labels and undone compactions.
  */
-export async function* exportJsonl(source: ExportSource, onlyPath: boolean): AsyncGenerator<string, void, undefined> {
+export async function* exportJsonl(
+  source: ExportSource,
+  { onlyPath, onBlob }: { readonly onlyPath: boolean; readonly onBlob: ExportOptions["onBlob"] | null },
+): AsyncGenerator<string, void, undefined> {
   const { store, head, leafId, sanitizer } = source;
   const onPath = onlyPath ? await readPathIds(store, head.header.id, leafId) : null;
   if (sanitizer !== null) {
     sanitizer.learn(head.header);
-    for await (const entry of readEntries(source, { data: true })) await inSlices(sanitizer.learnSteps(entry));
+    for await (const entry of readEntries(source, { data: onBlob === null }))
+      await inSlices(sanitizer.learnSteps(entry));
   }
   const header = onPath === null ? head.header : await headerOfPath(source, onPath);
   yield `${JSON.stringify(sanitizer === null ? header : sanitizeHeader(header, sanitizer))}\n`;
-  for await (const entry of readEntries(source, { data: true })) {
+  const told = new Set<string>();
+  for await (const entry of readEntries(source, { data: onBlob === null })) {
     if (onPath !== null && !belongs(entry, onPath)) continue;
+    for (const hash of onBlob == null ? [] : referencesOf(entry).keys()) {
+      if (told.has(hash)) continue;
+      told.add(hash);
+      const blob = await store.blob(head.header.id, blobName(hash));
+      if (blob !== null) await onBlob?.(blob);
+    }
     yield `${formatEntry(sanitizer === null ? entry : await inSlices(sanitizer.sanitizeSteps(entry)))}\n`;
   }
 }

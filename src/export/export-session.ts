@@ -1,5 +1,6 @@
 import { checkOptionsOf, checkStoreArgument, type KeysOf } from "../session/check-arguments.ts";
 import { SessionError, SessionNotFoundError, show } from "../session/errors.ts";
+import type { StoredBlob } from "../session/blob.ts";
 import type { SessionStore } from "../session/store.ts";
 import type { ExportSource } from "./export-source.ts";
 import { createSteppedSanitizer } from "./sanitizer.ts";
@@ -17,9 +18,14 @@ export interface ExportOptions {
   readonly sanitize?: boolean;
   /** Exports the path that ends here (null: an empty path) instead of the active one. JSONL then holds only that path. */
   readonly leafId?: string | null;
+  /**
+   * JSONL: called once with each image and file that is stored beside the log, before an entry that refers to it. The text then
+   * has references instead of data.
+   */
+  readonly onBlob?: (blob: StoredBlob) => Promise<void> | void;
 }
 
-const EXPORT_KEYS: KeysOf<ExportOptions> = { format: true, sanitize: true, leafId: true };
+const EXPORT_KEYS: KeysOf<ExportOptions> = { format: true, sanitize: true, leafId: true, onBlob: true };
 
 /**
  * Yields a session as text, in pieces.
@@ -48,6 +54,9 @@ export async function* exportSession(
       `A session cannot be exported as ${show(format)}; choose one of ${EXPORT_FORMATS.join(", ")}.`,
     );
   }
+  const { onBlob } = options;
+  if (onBlob !== undefined && format !== "jsonl")
+    throw new SessionError("INVALID_OPTION", `onBlob is for JSONL; an export as ${format} has no references.`);
   const head = await store.head(sessionId);
   if (head === null) throw new SessionNotFoundError(sessionId);
   const leafId = options.leafId === undefined ? head.leafId : options.leafId;
@@ -55,7 +64,7 @@ export async function* exportSession(
   // Formats are loaded lazily: a program that exports nothing does not load them.
   if (format === "jsonl") {
     const { exportJsonl } = await import("./export-jsonl.ts");
-    yield* exportJsonl(source, options.leafId !== undefined);
+    yield* exportJsonl(source, { onlyPath: options.leafId !== undefined, onBlob: onBlob ?? null });
   } else if (format === "markdown") {
     const { exportMarkdown } = await import("./export-markdown.ts");
     yield* exportMarkdown(source);

@@ -91,7 +91,7 @@ const PRIVATE_KEY = `${SPACE}(?:[A-Z0-9]{1,20}${SPACE}){0,4}PRIVATE${SPACE}KEY(?
 
 /** The end of a secret's name; any prefix may precede it. */
 const NAME = String.raw`(?:(?:api|access|auth|account|private|secret|signing|encryption|master|shared|storage|client|service)[_-]?key(?:[_-]?id)?|secret|token|passw(?:or)?d|passphrase|passcode|pwd|credentials?)s?\d{0,3}`;
-/** The same for environment variables, where a name that ends in `_KEY` or `_PASS` is a secret, too. */
+/** The end of a secret's name for environment variables, where names that end in `_KEY` or `_PASS` are secrets, too. */
 const VARIABLE = String.raw`(?:API_?KEY|_KEY|_PASS|SECRET|TOKEN|PASSW(?:OR)?D|PASSPHRASE|PASSCODE|SSHPASS|REDISCLI_AUTH|(?<=[A-Z0-9_])(?<!OLD)PWD|CREDENTIALS?)\d{0,3}`;
 const QUOTE = String.raw`\\{0,7}["'\x60]`;
 const QUOTED = "[^\\n]{1,4096}?(?=\\k<quote>)";
@@ -134,6 +134,12 @@ const COMMANDS: readonly (readonly [command: string, option: string])[] = [
   ["(?:zip|unzip|zipcloak)", `-P${AFTER_OPTION}`],
   ["ldap(?:search|add|modify|delete|passwd|whoami)", `-w${AFTER_OPTION}`],
   ["openssl", `-pass(?:in|out)?[ \\t]{1,8}["']?pass:`],
+  ["openssl", `-k${AFTER_OPTION}`],
+  ["twine", `-p${AFTER_OPTION}`],
+  ["(?:sqlcmd|bcp)", `-P${AFTER_OPTION}`],
+  ["(?:smbclient|rpcclient)", `(?:-U|--user)${AFTER_OPTION}[^\\s%"']{1,255}%`],
+  ["lftp", `-u${AFTER_OPTION}[^\\s,"']{1,255},`],
+  ["gh", `--with-token[ \\t]{0,8}<<<[ \\t]{0,8}["']?`],
 ];
 
 const COMMAND_OPTION = COMMANDS.map(([command, option]) => `${command}${UP_TO}${option}`).join("|");

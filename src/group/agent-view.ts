@@ -36,7 +36,7 @@ export function visibleTo(
  */
 export function rowsFor(agentName: string, items: readonly GroupItem[]): readonly RowInit[] {
   const rows = items.flatMap(({ turn, message }): RowInit[] => {
-    const told = toldTo(agentName, message);
+    const told = visibleMessage(agentName, message);
     return told === null ? [] : [{ id: turn.turnId, message: told }];
   });
   const last = rows.at(-1)?.message;
@@ -45,7 +45,7 @@ export function rowsFor(agentName: string, items: readonly GroupItem[]): readonl
   return answerable ? rows : [...rows, { message: { role: "user", content: YOUR_TURN } }];
 }
 
-function toldTo(agentName: string, message: Message): Message | null {
+function visibleMessage(agentName: string, message: Message): Message | null {
   const { metadata: _metadata, ...plain } = message;
   const own = message.agent === agentName;
   if (message.role === "tool") return own ? plain : null;

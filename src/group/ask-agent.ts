@@ -21,7 +21,7 @@ import type { GroupEvent } from "./group-event.ts";
 import type { GroupLog } from "./group-log.ts";
 import type { GroupMember } from "./turns/turn-manager.ts";
 
-/** What `askAgent` needs. */
+/** The arguments of `askAgent`. */
 export interface AskAgentParts {
   readonly sessionId: string;
   /** The id of the group's run. */
@@ -40,7 +40,7 @@ export interface AskAgentParts {
   readonly visibleNow: () => readonly GroupItem[];
   /** Whether anyone has subscribed to the events of the group. */
   readonly isFollowed: () => boolean;
-  /** Who pays for what the agents ask; null if nobody does. */
+  /** The payer of the agents' requests; null if there is none. */
   readonly payer: Payer | null;
   readonly signal: AbortSignal;
   readonly emit: (event: Unsigned<GroupEvent>) => void;

@@ -1,6 +1,6 @@
 import { isCutShort } from "../session/log/run-fold.ts";
 import type { LogAccess, LogAppended } from "../agent/persist/log-access.ts";
-import { isSaidTo, type LogFollower, type RunMessage } from "../agent/persist/log-follower.ts";
+import { isAddressedTo, type LogFollower, type RunMessage } from "../agent/persist/log-follower.ts";
 import { UNLIMITED } from "../agent/persist/run-log.ts";
 import { uuidv7 } from "../internal/uuid.ts";
 import type { SessionRoom } from "../tree/tree-backing.ts";
@@ -49,8 +49,8 @@ export class GroupAccess implements LogAccess {
   #passed = false;
   readonly #visibleNow: () => readonly GroupItem[];
   /**
-   * The turns from before the run that the agent must not see, or that it sees. What others append during the run is
-   * for the next run.
+   * The turns from before the run that the agent must not see, or that it sees. Entries that others append during the run are for the next
+   * run.
    */
   readonly #hidden: ReadonlySet<string>;
   readonly #shown: ReadonlySet<string>;
@@ -126,7 +126,7 @@ export class GroupAccess implements LogAccess {
   /** Of the entries addressed to the group's run, answers to questions go to the agent that is running. */
   messages(onMessage: (message: RunMessage) => void): LogFollower {
     return this.#log.follow((entry) => {
-      if (isSaidTo(this.#log.run.runId, entry, this.#log.header) && entry.type === "approval") onMessage(entry);
+      if (isAddressedTo(this.#log.run.runId, entry, this.#log.header) && entry.type === "approval") onMessage(entry);
     });
   }
 
@@ -144,7 +144,7 @@ export class GroupAccess implements LogAccess {
     // The group records its own start and end.
     if (draft.type === "run") return [];
     const { name, visibility } = this.#seat;
-    // What the program reminds one agent of is not for the others.
+    // A reminder of one agent is not visible to the others.
     if (draft.type === "custom_message") return [{ ...draft, details: { visibleTo: [name] } }];
     if (draft.type !== "message") return [draft];
     const { message } = draft;

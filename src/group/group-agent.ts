@@ -9,7 +9,7 @@ import type { Usage } from "../session/usage.ts";
 import type { Visibility } from "./group-drafts.ts";
 import type { GroupMember } from "./turns/turn-manager.ts";
 
-/** What an agent gets besides the messages. */
+/** The context that an agent gets besides the messages. */
 export interface GroupAgentContext {
   readonly sessionId: string;
   /** The role with which it joined the group. */
@@ -86,7 +86,7 @@ export function seatOf(agent: GroupAgent, role: string, visibility: Visibility):
 function checkVisibility(name: string, { visibleTo, hiddenFrom }: Visibility): Visibility {
   for (const names of [visibleTo, hiddenFrom]) {
     if (names === undefined || (Array.isArray(names) && names.every((each) => typeof each === "string"))) continue;
-    throw invalidOption(`Who sees the turns of ${show(name)} is not a list of names.`);
+    throw invalidOption(`visibleTo or hiddenFrom of the agent ${show(name)} is not a list of names.`);
   }
   return {
     ...(visibleTo === undefined ? {} : { visibleTo: [...new Set([...visibleTo, name])] }),

@@ -86,7 +86,7 @@ export class GroupLog {
     return this.#run;
   }
 
-  /** The group's progress with the latest message that it was given; null if there is none. */
+  /** The group's progress with its latest message; null if it has none. */
   get progress(): GroupState | null {
     return this.#progress;
   }
@@ -152,7 +152,7 @@ export class GroupLog {
   }
 
   /**
-   * What the requests of an agent contain beside their messages, and the agent's `setup` in the log. Instructions are recorded as
+   * The setup of an agent's requests, and the agent's `setup` entry in the log. Instructions are recorded as
    * a digest: agents of a group do not read each other's.
    */
   async setupOf(given: PresentSetup): Promise<SentSetup> {

@@ -25,6 +25,10 @@ export interface GroupRun extends PromiseLike<SessionState>, AsyncIterable<Group
    * far as the group knows it.
    */
   listen(listener: EventListener<GroupEvent>): () => void;
+  /** Handles the failure of the run, like `catch` of a promise. */
+  readonly catch: Promise<SessionState>["catch"];
+  /** Calls a function when the run has ended, like `finally` of a promise. */
+  readonly finally: Promise<SessionState>["finally"];
   /** Stops the run immediately. */
   abort(reason?: unknown): void;
   /** Approves a call of the agent that is running. */

@@ -5,7 +5,7 @@ import { EventLog, type EventListener, type Unsigned } from "../agent/event-log.
 import { followAbort } from "../agent/follow-abort.ts";
 import { type Claim, claimRun, readRequest } from "../agent/persist/claim-run.ts";
 import { StoreAccess } from "../agent/persist/log-access.ts";
-import { isSaidTo, LogFollower } from "../agent/persist/log-follower.ts";
+import { isAddressedTo, LogFollower } from "../agent/persist/log-follower.ts";
 import { RunDeadline } from "../agent/run-deadline.ts";
 import { runErrorOf } from "../agent/run-error.ts";
 import type { SessionRun } from "../agent/session-run.ts";
@@ -99,6 +99,14 @@ export class RunningGroup implements GroupRun {
     return this.#done.then(fulfilled, rejected);
   }
 
+  catch<B = never>(rejected?: ((reason: unknown) => B | PromiseLike<B>) | null): Promise<SessionState | B> {
+    return this.#done.catch(rejected);
+  }
+
+  finally(ended?: (() => void) | null): Promise<SessionState> {
+    return this.#done.finally(ended);
+  }
+
   listen(listener: EventListener<GroupEvent>): () => void {
     return this.#events.listen(listener);
   }
@@ -183,10 +191,10 @@ export class RunningGroup implements GroupRun {
       };
       const log = await GroupLog.open({ tree, guard: access.guard, run: newRun(this.id), from, onEvent });
       this.#log = log;
-      const follower = new LogFollower(manager.store, sessionId, now, (entry) => this.#hear(entry));
+      const follower = new LogFollower(manager.store, sessionId, now, (entry) => this.#receive(entry));
       const unsubscribe = follower.subscribe();
       const outcome = await this.#work(tree, log, claim).finally(unsubscribe);
-      if (outcome.reason !== "agent-failed") this.#tellEnd(log);
+      if (outcome.reason !== "agent-failed") this.#emitEnd(log);
       await access.release();
       return outcome;
     });
@@ -195,7 +203,7 @@ export class RunningGroup implements GroupRun {
   /** @throws {SessionError} `CONFLICT` for a run that was requested and has already ended. */
   async #checkNew(tree: SessionTree): Promise<void> {
     if ((await tree.getEntry(requestIdOf(this.id))) === null) return;
-    throw new SessionError("CONFLICT", `Run ${show(this.id)} of session ${tree.id} is over; use another runId.`);
+    throw new SessionError("CONFLICT", `Run ${show(this.id)} of session ${tree.id} has ended; use another runId.`);
   }
 
   async #work(tree: SessionTree, log: GroupLog, claim: Claim): Promise<GroupOutcome> {
@@ -226,13 +234,13 @@ export class RunningGroup implements GroupRun {
     }
   }
 
-  #hear(entry: Entry): void {
-    if (isSaidTo(this.id, entry, (this.#log as GroupLog).header) && entry.type === "cancel")
+  #receive(entry: Entry): void {
+    if (isAddressedTo(this.id, entry, (this.#log as GroupLog).header) && entry.type === "cancel")
       this.abort(entry.reason ?? "It was cancelled.");
   }
 
   /** Tells the turn manager that the group has finished, once that is recorded. */
-  #tellEnd(log: GroupLog): void {
+  #emitEnd(log: GroupLog): void {
     const { parts, sessionId, options } = this.#start;
     const view = viewOf(parts, { log, maxRounds: options.maxRounds, signal: this.#controller.signal });
     parts.turnManager.recordProgress?.(sessionId, view, true);
@@ -301,7 +309,7 @@ export class RunningGroup implements GroupRun {
     if (log.progress === null) {
       throw new SessionError(
         "INVALID_OPTION",
-        `Session ${sessionId} holds no message that a group could go on with; run the group with one.`,
+        `Session ${sessionId} has no message for a group to answer; run the group with one.`,
       );
     }
     if (repeated !== null && message !== null) {

@@ -24,7 +24,7 @@ export interface TokenSource {
   current(): readonly ApiToken[] | null;
 }
 
-/** A new token that nobody can guess. It is shown once; keep its hash. */
+/** A new random token with 256 bits. It is shown once; keep its hash. */
 export function createToken(): string {
   return `skein_${randomBytes(32).toString("base64url")}`;
 }

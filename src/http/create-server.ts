@@ -33,11 +33,11 @@ export interface ServerLimits {
    * MiB).
    */
   readonly bodyBytesPerUser?: number;
-  /** The same for the requests of all users (default: three times `bodyBytesPerUser`). */
+  /** The limit for the requests of all users together (default: three times `bodyBytesPerUser`). */
   readonly bodyBytesAtOnce?: number;
   /** The most bytes of answers that are sent to a user and not yet read (default 32 MiB). */
   readonly answerBytesPerUser?: number;
-  /** The same for the answers to all users (default: four times `answerBytesPerUser`). */
+  /** The limit for the answers to all users together (default: four times `answerBytesPerUser`). */
   readonly answerBytesAtOnce?: number;
   /**
    * How many requests that read more than a mebibyte run concurrently (default 4); the rest wait in a queue that is fair between

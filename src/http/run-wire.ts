@@ -46,7 +46,7 @@ export interface RunView {
    * no process runs it. `interrupted`: its process has died.
    */
   readonly status: OpenRunStatus | "finished" | "failed" | "cancelled";
-  /** Who requested the run; null if the program itself started it. */
+  /** The user who requested the run; null if the program itself started it. */
   readonly by: string | null;
   readonly requestedAt: string | null;
   /** The earliest start; null for immediately. */
@@ -68,7 +68,7 @@ export interface QuestionView extends Pick<Approval, "callId" | "name" | "argume
   /** The id of the entry with the question; an answer refers to it. */
   readonly question: string;
   readonly askedAt: string;
-  /** When the call is denied if nobody answers. */
+  /** The time at which an unanswered question counts as denied. */
   readonly expiresAt?: string;
 }
 

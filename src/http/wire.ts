@@ -242,9 +242,9 @@ export interface ContextView {
   readonly tokens: number;
   /** The compaction in force, with the number of entries that it left out. */
   readonly compaction: { readonly entryId: string; readonly summary: string; readonly droppedEntries: number } | null;
-  /** What the last answer was asked with beside the messages, as the log has it; null if it does not say. */
+  /** The recorded setup of the last answer's request; null if the answer does not name one. */
   readonly setup: ContextSetupView | null;
-  /** What edits leave out, oldest first; the results of a call are left out with it and not listed. */
+  /** The entries that edits leave out, oldest first; the results of a call are left out with it and not listed. */
   readonly omitted: readonly OmittedPartView[];
 }
 
@@ -422,7 +422,7 @@ export interface LineageNodeView {
   readonly createdAt: string | null;
 }
 
-/** Which sessions and turns to add up. */
+/** Selects the sessions and turns to add up. */
 export interface AnalyticsRequest {
   readonly userId?: string;
   readonly from?: string;

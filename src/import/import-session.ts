@@ -167,7 +167,7 @@ function leafOf(entries: readonly Entry[]): string | null {
 
 const AHEAD = "its time is more than a day ahead of this machine's clock";
 
-/** Why an untrusted entry is refused: a time in the future would sort as the newest for ever, an excess value would spoil sums. */
+/** Why an untrusted entry is refused: a time in the future would always sort as the newest, and an excessive value would distort sums. */
 function excessOf(entry: Entry): string | null {
   return isAhead(entry.timestamp) ? AHEAD : excessProblem(entry);
 }

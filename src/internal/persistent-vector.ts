@@ -78,7 +78,7 @@ export class PersistentVector<T> {
 
 /** Consecutive items of a list. */
 export interface VectorPart<T> {
-  /** The same object in every list that has this part. */
+  /** An object that identifies this part in every list that shares it. */
   readonly key: object;
   readonly items: () => Iterable<T>;
 }

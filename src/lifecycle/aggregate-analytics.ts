@@ -21,7 +21,7 @@ export interface AnalyticsTotals {
   /** In US dollars. */
   readonly totalCost: number;
   readonly usage: Usage;
-  /** Imported work, which is in no other figure; absent if there is none. */
+  /** The sums of imported work, which no other figure includes; absent without imported work. */
   readonly imported?: ImportedSums;
 }
 

@@ -21,7 +21,7 @@ export interface CreateSession {
   readonly sandbox?: SandboxPlacement;
 }
 
-/** What the manager contributes to a new session. */
+/** The manager's parts that a new session needs. */
 interface NewHeaderOptions {
   readonly viewer: Viewer;
   readonly ids: () => string;

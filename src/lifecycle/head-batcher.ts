@@ -18,7 +18,7 @@ export class HeadBatcher {
     this.#store = store;
   }
 
-  /** The same as the store's `head`, batched. */
+  /** Like the store's `head`, batched. */
   head(id: string): Promise<SessionHead | null> {
     return new Promise((answer) => {
       if (this.#lookups.push({ id, answer }) === 1) setImmediate(() => this.#flush());

@@ -57,9 +57,9 @@ export type { DueRun } from "./runs/due-run.ts";
 export type { OpenQuestion, OpenRunState, OpenRunView, RunsPage, RunsQuery } from "./runs/list-runs.ts";
 export type { ManagedRunOptions } from "./runs/manage-run.ts";
 export type {
-  ApprovalWord,
+  ApproveOptions,
   CancelRun,
-  DenialWord,
+  DenyOptions,
   IfBusy,
   ManagedRunRequest,
   QuestionName,

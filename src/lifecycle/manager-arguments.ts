@@ -13,7 +13,7 @@ import type { ManagedForkOptions, ManagedStateOptions } from "./manager-options.
 import type { MergeStrategy } from "./merge/merge-strategy.ts";
 import type { RunsQuery } from "./runs/list-runs.ts";
 import type { ManagedRunOptions, NewRunOptions } from "./runs/manage-run.ts";
-import type { ApprovalWord, CancelRun, DenialWord, ManagedRunRequest, RequestOptions } from "./runs/managed-runs.ts";
+import type { ApproveOptions, CancelRun, DenyOptions, ManagedRunRequest, RequestOptions } from "./runs/managed-runs.ts";
 import type { RecoverOptions } from "./runs/recover-run.ts";
 import type { SweepOptions } from "./sweeper.ts";
 
@@ -89,8 +89,8 @@ const CHECKPOINT: KeysOf<ActorOptions & Pick<CheckpointInit, "metadata" | "sandb
   spare: true,
 };
 const RUNS: KeysOf<RunsQuery> = { state: true, userId: true, limit: true, cursor: true };
-const APPROVAL: KeysOf<ApprovalWord> = { note: true };
-const DENIAL: KeysOf<DenialWord> = { note: true, reason: true };
+const APPROVAL: KeysOf<ApproveOptions> = { note: true };
+const DENIAL: KeysOf<DenyOptions> = { note: true, reason: true };
 const CANCEL: KeysOf<CancelRun> = { runId: true, reason: true };
 const HEAD: KeysOf<HeadOptions> = { actor: true, gather: true };
 const OPEN: KeysOf<ActorOptions & { resume: boolean }> = { actor: true, resume: true };

@@ -92,3 +92,19 @@ test("a request that was stored with the former name of ask is recovered with th
   expect(await nextEvent(run, "approval-required")).toMatchObject({ approval: { name: "look" } });
   run.abort();
 });
+
+test("recover takes a list of agents, and refuses what is no agent", async () => {
+  const manager = new SessionManager({ store: openMemoryStore() });
+  const { sessionId } = await manager.create({ userId: "ann" });
+  await manager.request(sessionId, { agent: "helper", input: "Hi." });
+  const agentOf = (name: string) =>
+    createAgent({ name, prompt: "", model: scripted([`${name} has answered.`]), builtInTools: false });
+  const helper = agentOf("helper");
+  for (const wrong of [helper, { helper: {} }, [{}], [null], new Map([["helper", "helper"]])]) {
+    const refused = manager.recover(sessionId, wrong as never);
+    await expect(refused).rejects.toMatchObject({ code: "INVALID_OPTION" });
+  }
+  await expect(manager.recover(sessionId, [agentOf("other")])).rejects.toMatchObject({ code: "AGENT_NOT_FOUND" });
+  const found = await manager.recover(sessionId, [agentOf("other"), helper]);
+  expect((await found?.run)?.text()).toBe("helper has answered.");
+});

@@ -20,7 +20,7 @@ export interface RetentionRule {
   readonly userId?: string;
 }
 
-/** What to delete, archive, purge and erase. */
+/** The rules for deleting, archiving, purging and erasing. */
 export interface RetentionOptions {
   readonly deleteAfter?: RetentionRule;
   /** Erases sessions for good instead of deleting them, as `SessionManager.erase` does, without an archive. */
@@ -83,15 +83,15 @@ const RETENTION_KEYS: KeysOf<RetentionOptions> = {
  * Deletes the sessions that a rule selects, after copying them to an archive if there is one; erases those that another rule
  * selects; and purges sessions that were deleted long enough ago.
  *
- * - A session is deleted or erased only if the rule still applies directly before, nobody holds its lease, and the archive has
- *   all of it. A deleted session can be undeleted until it is purged.
+ * - A session is deleted or erased only if the rule still applies directly before, no run holds its lease, and the archive has all of it. A
+ *   deleted session can be undeleted until it is purged.
  * - A session with forks is deleted like others, and the fork keeps all inherited entries.
  * - A session that cannot be archived or deleted is listed in `failures`, and the pass continues.
  *
  * @throws {SessionError} `INVALID_OPTION`, or the error of a store that is no longer available.
  */
 export async function applyRetention(store: SessionStore, options: RetentionOptions): Promise<RetentionReport> {
-  checkOptions(store, options);
+  checkRetentionOptions(store, options);
   const pass = new RetentionPass(store, options);
   if (options.deleteAfter !== undefined) await pass.deleteAfter(options.deleteAfter);
   if (options.eraseAfter !== undefined) await pass.eraseAfter(options.eraseAfter);
@@ -99,7 +99,7 @@ export async function applyRetention(store: SessionStore, options: RetentionOpti
   const before = options.purgeAfter?.olderThan.toISOString();
   options.signal?.throwIfAborted();
   const purged = before === undefined || dry ? 0 : await store.purge(before);
-  // What purged sessions referred to, and uploads of more than a day ago that were not used.
+  // Removes the blobs of purged sessions, and unused uploads that are older than a day.
   if (before !== undefined && !dry)
     await store.sweepBlobs(options.signal === undefined ? {} : { signal: options.signal });
   const vacuums = options.vacuum === true && purged > 0 && canVacuum(store);
@@ -200,7 +200,7 @@ function canVacuum(store: SessionStore): store is SessionStore & { vacuum(): Pro
   return "vacuum" in store && typeof store.vacuum === "function";
 }
 
-function checkOptions(store: SessionStore, options: RetentionOptions): void {
+function checkRetentionOptions(store: SessionStore, options: RetentionOptions): void {
   checkStoreArgument(store, "applyRetention");
   checkOptionsOf(options, RETENTION_KEYS, "applyRetention");
   const { archive, batchSize, limit } = options;

@@ -39,9 +39,9 @@ import { type HeadOptions, ManagedSessions } from "./managed-sessions.ts";
 import { checkArgumentsOf, checkNewRun, MANAGER_ARGUMENTS, RUN, RUN_HABITS } from "./manager-arguments.ts";
 import { type ManagedRun, type ManagedRunOptions, manageRun, type NewRunOptions } from "./runs/manage-run.ts";
 import {
-  type ApprovalWord,
+  type ApproveOptions,
   type CancelRun,
-  type DenialWord,
+  type DenyOptions,
   ManagedRuns,
   type QuestionName,
   type RequestedRun,
@@ -168,7 +168,7 @@ export class SessionManager implements AsyncDisposable {
     return this.#tree(id, options);
   }
 
-  /** Adds a turn. The same `turnId` with the same content is the same turn, so that a retry is safe. */
+  /** Adds a turn. Idempotent: repeating the `turnId` with the same content returns the stored turn. */
   async addTurn(id: string, turn: TurnInput, options: ActorOptions = {}): Promise<void> {
     const drafts = checkDistinctCalls([turnDraft(turn)]);
     const { version } = await this.#sessions.prepare(id, options);
@@ -374,14 +374,14 @@ export class SessionManager implements AsyncDisposable {
   async approve(
     id: string,
     question: QuestionName,
-    word: ApprovalWord = {},
+    word: ApproveOptions = {},
     options: ActorOptions = {},
   ): Promise<void> {
     await this.#runs.answer(id, question, { ...word, decision: { approved: true } }, options);
   }
 
   /** Denies a call that waits for approval, likewise. The model receives the reason. */
-  async deny(id: string, question: QuestionName, word: DenialWord = {}, options: ActorOptions = {}): Promise<void> {
+  async deny(id: string, question: QuestionName, word: DenyOptions = {}, options: ActorOptions = {}): Promise<void> {
     const { reason = null, ...rest } = word;
     await this.#runs.answer(id, question, { ...rest, decision: { approved: false, reason } }, options);
   }

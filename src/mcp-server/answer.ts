@@ -24,10 +24,10 @@ export function composeAnswer(build: (answer: Answer) => string): string {
 }
 
 /**
- * An answer of a tool while it is built: lines of ours, and quotes of a session.
+ * Builds the answer of a tool from the server's own lines and quotes of a session.
  *
  * - It has at most `ANSWER_TOKENS_MAX` tokens.
- * - Each line of a quote begins with `> `, so no quoted text can look like a line of ours.
+ * - Each line of a quote begins with `> `, so no quoted text can look like one of the server's own lines.
  * - Quotes have no control characters, and no secrets or home directories, by the rules of exports.
  */
 export class Answer {

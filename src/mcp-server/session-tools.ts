@@ -23,7 +23,7 @@ export interface SessionTool {
   call(args: unknown): Promise<string>;
 }
 
-/** What the tools may change; without it they only read. */
+/** Enables the tools that change sessions; without it the tools only read. */
 export interface WriteAccess {
   /** Counts what a caller stores; null for no limits. */
   readonly account: StorageAccount | null;

@@ -1,6 +1,6 @@
 import { SessionError } from "../session/errors.ts";
 import { type Entry, entryCharacters, isNode } from "../session/log/entry.ts";
-import { buildTree, type TreeNode } from "../session/log/tree.ts";
+import { buildTree, type TreeNode } from "../session/log/entry-tree.ts";
 import { textOf } from "../session/message.ts";
 import { cutText } from "../internal/cut-text.ts";
 import { type Answer, composeAnswer, PREFACE } from "./answer.ts";

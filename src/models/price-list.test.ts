@@ -98,5 +98,5 @@ test("a run with a budget in cost is refused before it asks a model without a pr
   const own = await agent.run("hi", { model: scripted(["ok"]), budget: { cost: 1 } });
   expect(own.text()).toBe("ok");
   registerPrices({ "openai/made-up-model": { input: 1, output: 1 } });
-  expect(model.tellsCost).toBe(true);
+  expect(model.reportsCost).toBe(true);
 });

@@ -1,13 +1,13 @@
 import { SessionError, show } from "./errors.ts";
 import type { Attachment, BlobAttachment, InlineAttachment } from "./message.ts";
 
-/** Which bytes of a blob to read: from `start` (default 0) up to, but without, `end` (default: all that follow). */
+/** The range of bytes to read from a blob: from `start` (default 0) to `end` (exclusive; default: the end of the blob). */
 export interface BlobRange {
   readonly start?: number;
   readonly end?: number;
 }
 
-/** A blob of a session. Nothing of it is read before `bytes` or `stream` is called. */
+/** A blob of a session. Its bytes are read only when `bytes` or `stream` is called. */
 export interface StoredBlob {
   /** `sha256:` and the hash of the bytes in hexadecimal. */
   readonly blob: string;
@@ -17,16 +17,16 @@ export interface StoredBlob {
   stream(range?: BlobRange): AsyncIterable<Uint8Array>;
 }
 
-/** Finds a blob by its name, `sha256:…`; null for one that is not there. */
+/** Finds a blob by its name, `sha256:…`; null if it is not stored. */
 export type FindBlob = (blob: string) => Promise<StoredBlob | null>;
 
-/** What `store.putBlob` stored: a message refers to it by both fields. */
+/** The result of `store.putBlob`. A message refers to the blob with both fields. */
 export interface BlobRef {
   readonly blob: string;
   readonly bytes: number;
 }
 
-/** Bytes to store: at once, or as they come. */
+/** Bytes to store: as one array, or as a stream. */
 export type BlobInput = Uint8Array | AsyncIterable<Uint8Array>;
 
 /** Which blob of a `BlobStore`: the root session of a chain of forks, and the SHA-256 of the bytes in hexadecimal. */
@@ -38,17 +38,18 @@ export interface BlobKey {
 /** Bytes whose number and hash are known, which can be read several times. */
 export interface BlobSource {
   readonly size: number;
-  /** All of them at once, where they are in memory. */
+  /** All bytes as one array, if they are in memory. */
   readonly bytes?: Uint8Array;
+  /** Each piece is valid only until the next one is asked for. */
   read(): AsyncIterable<Uint8Array>;
 }
 
-/** What a `BlobStore` says of a blob. */
+/** The status of a blob in a `BlobStore`. */
 export interface ListedBlob extends BlobKey {
   readonly size: number;
   /** When it was last put or renewed, as `remove` compares it: milliseconds, or any number that a later renewal changes. */
   readonly renewedAt: number;
-  /** How long ago that was, by the clock of the blob store. */
+  /** The time since then, by the clock of the blob store. */
   readonly ageMs: number;
 }
 
@@ -56,21 +57,21 @@ export interface ListedBlob extends BlobKey {
  * Keeps blobs beside the logs: bytes that never change, each under a scope and its hash.
  *
  * Every blob store keeps these promises; `skein/testing` checks each of them:
- * - `put` stores all bytes or none, even if the process dies in it; once it resolves, every reader sees them.
- * - A blob that is there already is renewed by `put`, and not written again.
- * - `remove` removes a blob only if nobody has put or renewed it since its `renewedAt` was read. So of a renewal and a removal at
- *   the same time, either the removal does nothing, or `renew` says that there is nothing (and `put` writes the blob again).
- * - Scopes do not see each other's blobs; any text that is the id of a session is a scope.
+ * - `put` stores all bytes or none, even if the process dies during the call. Once it resolves, every reader sees them.
+ * - `put` renews a blob that is already stored, without writing it again.
+ * - `remove` removes a blob only if no caller has put or renewed it since its `renewedAt` was read. If a renewal and a removal are
+ *   concurrent, either the removal has no effect, or `renew` returns null (and `put` writes the blob again).
+ * - A blob is visible only in its own scope. Any session id is a valid scope.
  */
 export interface BlobStore {
   put(key: BlobKey, source: BlobSource): Promise<void>;
-  /** Marks a blob as needed now, and returns how many bytes it has; null if there is none. */
+  /** Marks a blob as in use now, and returns its size in bytes; null if it is not stored. */
   renew(key: BlobKey): Promise<number | null>;
-  /** How many bytes a blob has; null if there is none. */
+  /** The size of a blob in bytes; null if it is not stored. */
   size(key: BlobKey): Promise<number | null>;
   /** The bytes from `start` up to `end`. @throws {SessionError} `BLOB_NOT_FOUND` if there is no such blob. */
   read(key: BlobKey, start: number, end: number): AsyncIterable<Uint8Array>;
-  /** Removes a blob unless it was put or renewed since `renewedAt`; false if it was, or is not there. */
+  /** Removes a blob and returns true; returns false if it was put or renewed since `renewedAt`, or is not stored. */
   remove(key: BlobKey, renewedAt: number): Promise<boolean>;
   /** The blobs of one scope, or of all, in any order. */
   list(scope?: string): AsyncIterable<ListedBlob>;
@@ -79,27 +80,27 @@ export interface BlobStore {
 
 /** Which blobs of a store may be removed. */
 export interface SweepBlobsOptions {
-  /** Keep what was put or renewed within this time (default: 24 hours). */
+  /** Keep blobs that were put or renewed within this time (default: 24 hours). */
   readonly graceMs?: number;
   /** Only the blobs of the forks of this root session. */
   readonly scope?: string;
   readonly signal?: AbortSignal;
 }
 
-/** What a sweep did. */
+/** The result of a sweep. */
 export interface SweptBlobs {
   /** How many blobs there were. */
   readonly blobs: number;
   readonly removed: number;
-  /** How many bytes the removed ones had. */
+  /** The total size of the removed blobs. */
   readonly bytes: number;
-  /** Set if a session cannot be read: then nothing was removed. */
+  /** Set if a session cannot be read; in that case no blob is removed. */
   readonly unreadable?: true;
 }
 
 /** How a store keeps blobs. */
 export interface BlobOptions {
-  /** Where blobs are, instead of in the store itself. */
+  /** The blob store to use instead of the store itself. */
   readonly blobs?: BlobStore;
   /** Data of more bytes than this is stored as a blob (default 4,096). */
   readonly inlineMax?: number;
@@ -124,7 +125,7 @@ export function blobName(hash: string): string {
   return `sha256:${hash}`;
 }
 
-/** The hash in the name of a blob; null for a text that is none. */
+/** The hash in the name of a blob; null for any other text. */
 export function blobHash(blob: unknown): string | null {
   return typeof blob === "string" ? (NAME.exec(blob)?.[1] ?? null) : null;
 }
@@ -137,7 +138,7 @@ export function blobNotFound(sessionId: string, blob: unknown): SessionError {
   );
 }
 
-/** The error of a read of a blob that is not there. */
+/** The error for reading a blob that is not stored. */
 export function missingBlob({ scope, hash }: BlobKey): SessionError {
   return new SessionError("BLOB_NOT_FOUND", `There is no blob ${blobName(hash)} of session ${scope} any more.`);
 }
@@ -154,8 +155,5 @@ export function isBlobAttachment(part: { readonly type: string }): part is BlobA
  */
 export function inlineAttachment(part: Attachment): InlineAttachment {
   if (!("blob" in part)) return part;
-  throw new SessionError(
-    "BLOB_NOT_FOUND",
-    `The bytes of the attachment ${show(part.name ?? part.blob)} are not there.`,
-  );
+  throw new SessionError("BLOB_NOT_FOUND", `The bytes of the attachment ${show(part.name ?? part.blob)} are missing.`);
 }

@@ -5,7 +5,7 @@ import { ENTRY_BYTES_MAX } from "./limits.ts";
 
 const given = { role: "assistant", content: "yes", toolCalls: [{ id: "c", name: "n", arguments: "{}" }] };
 
-test("a checked message is a frozen copy, and is itself from then on", () => {
+test("checking a message returns a frozen copy, and checking that copy returns the same object", () => {
   const message = checkedMessage(given);
   expect(message).toEqual(given);
   expect(message).not.toBe(given);
@@ -13,13 +13,13 @@ test("a checked message is a frozen copy, and is itself from then on", () => {
   expect(checkedMessage(message)).toBe(message);
 });
 
-test("a message that looks like a checked one is checked all the same", () => {
+test("a frozen message that was never checked is checked", () => {
   const like = Object.freeze({ ...checkedMessage(given) });
   expect(isCheckedMessage(like)).toBe(false);
   expect(() => checkedMessage({ role: "nobody", content: "" })).toThrow(/role/);
 });
 
-test("an entry of a checked message keeps that very message, and any other is copied", () => {
+test("an entry of a checked message keeps the same object, and other messages are copied", () => {
   const message = checkedMessage(given);
   const bodyOf = (draft: object): unknown => checkDrafts([draft as never], { verbatim: false })[0]?.body;
   expect((bodyOf({ type: "message", message }) as { message: unknown }).message).toBe(message);

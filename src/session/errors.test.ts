@@ -63,7 +63,7 @@ const EXAMPLES: Record<string, [SessionError, string, object]> = {
 };
 
 describe("the errors", () => {
-  test("have an example here, every one of them", () => {
+  test("each have an example in this file", () => {
     const classes = Object.entries(errors).filter(
       ([, value]) => value === SessionError || value.prototype instanceof SessionError,
     );

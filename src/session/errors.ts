@@ -111,7 +111,7 @@ export class SessionNotFoundError extends SessionError {
 export class SessionClosedError extends SessionError {
   readonly sessionId: string;
   constructor(sessionId: string) {
-    super("SESSION_CLOSED", `Session ${sessionId} is closed; fork it to go on from here.`);
+    super("SESSION_CLOSED", `Session ${sessionId} is closed; fork it to continue.`);
     this.sessionId = sessionId;
   }
 }
@@ -120,7 +120,7 @@ export class SessionClosedError extends SessionError {
 export class SessionExpiredError extends SessionError {
   readonly sessionId: string;
   constructor(sessionId: string) {
-    super("SESSION_EXPIRED", `Session ${sessionId} has expired; fork it to go on from here.`);
+    super("SESSION_EXPIRED", `Session ${sessionId} has expired; fork it to continue.`);
     this.sessionId = sessionId;
   }
 }
@@ -140,7 +140,7 @@ export class SessionTransitionError extends SessionError {
   readonly from: SessionStatus;
   readonly to: SessionStatus;
   constructor(sessionId: string, from: SessionStatus, to: SessionStatus) {
-    super("TRANSITION", `Session ${sessionId} cannot go from ${from} to ${to}.`);
+    super("TRANSITION", `Session ${sessionId} cannot change its status from ${from} to ${to}.`);
     this.sessionId = sessionId;
     this.from = from;
     this.to = to;
@@ -186,7 +186,7 @@ export class SessionBusyError extends SessionError {
 export function openRunError(sessionId: string, runId: string, { type }: { readonly type: string }): SessionError {
   return new SessionError(
     "SESSION_BUSY",
-    `Run ${runId} of session ${sessionId} is open, and this ${type} entry is taken from its holder only; let the run end, recover it, or record its end first.`,
+    `Run ${runId} of session ${sessionId} is open, and only its holder may append this ${type} entry; let the run end, recover it, or record its end first.`,
   );
 }
 
@@ -231,7 +231,7 @@ export class LineageError extends SessionError {
   }
 }
 
-/** The user has used up a budget; nothing was asked. */
+/** The user has used up a budget. The model was not called. */
 export class BudgetExceededError extends SessionError {
   readonly userId: string;
   readonly level: BudgetLevel;

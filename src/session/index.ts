@@ -18,7 +18,7 @@ export {
 } from "./lineage/lineage.ts";
 export { isNode } from "./log/entry.ts";
 export type { LineageKind } from "./log/header.ts";
-export { branchTo, buildTree, labelsOf, type TreeNode } from "./log/tree.ts";
+export { branchTo, buildTree, labelsOf, type TreeNode } from "./log/entry-tree.ts";
 export { addUsage } from "./usage.ts";
 export { SessionRegistry, sessionRegistry } from "./value/session-registry.ts";
 export {

@@ -1,4 +1,4 @@
-/** What a user has spent. */
+/** The spending of a user. */
 export interface SpentAmounts {
   readonly totalTokens: number;
   readonly cost: number;
@@ -10,7 +10,7 @@ export interface LedgerHour extends SpentAmounts {
   readonly hour: number;
 }
 
-/** What a store holds about the spending of a user at present: a small text, whose content is not the store's business. */
+/** The current ledger page of a user: a small text that the store does not interpret. */
 export interface LedgerPage {
   /** Differs from page to page. */
   readonly stamp: string;
@@ -18,10 +18,10 @@ export interface LedgerPage {
 }
 
 /**
- * Keeps what users spend: a page for each user, and a bucket for each hour that is over and in which the user spent something.
+ * Records the spending of users: a page for each user, and a bucket for each past hour in which the user spent something.
  *
  * - `replace` compares and writes in one step: of several callers with the same `expected`, one gets true.
- * - With `ended`, the bucket is stored together with the page, or neither is. A bucket that is there already stays as it is.
+ * - With `ended`, the bucket is stored together with the page, or neither is. An existing bucket is not changed.
  * - Deleting or purging a session does not touch the ledger. User ids are compared exactly.
  */
 export interface LedgerTable {

@@ -18,7 +18,7 @@ test("textOf joins the text parts and leaves out images, files and thinking", ()
   ).toBe("a\n\nb");
 });
 
-test("addUsage adds every counter, and shows an optional one once a side has it", () => {
+test("addUsage adds every counter; an optional one is present if either side has it", () => {
   const cached = { ...usage(1, 2), cacheReadTokens: 4 };
   const thought = { ...usage(10, 20), cacheReadTokens: 40, cacheWriteTokens: 0, reasoningTokens: 5 };
   expect(addUsage(usage(1, 2), usage(10, 20))).toEqual(usage(11, 22));

@@ -1,34 +1,34 @@
 import type { SpentAmounts } from "./ledger.ts";
 
-/** What a budget limits. */
+/** The unit of a budget. */
 export type BudgetUnit = keyof SpentAmounts;
 
-/** How far a user has used up a budget. */
+/** The use of a budget by a user. */
 export interface BudgetLevel {
   /** As in the budget, such as `1d`. */
   readonly window: string;
   readonly unit: BudgetUnit;
   readonly limit: number;
-  /** What was spent in the window. */
+  /** The amount spent in the window. */
   readonly spent: number;
-  /** What requests under way have reserved. */
+  /** The amount that current requests have reserved. */
   readonly reserved: number;
   /** The share of the limit from which on runs emit `budget-warning`; null if none. */
   readonly warnAt: number | null;
-  /** When so much has left the window that requests are possible again, as an ISO time; null if they are possible now. */
+  /** The ISO time at which requests are possible again, because old spending has left the window; null if they are possible now. */
   readonly movesOnAt: string | null;
 }
 
-/** What a run has spent, and what it is about to ask for. */
+/** The spending of a run, and the cost of its next request. */
 export interface Payment {
   /** Whatever runs at the same time has another id. */
   readonly run: string;
-  /** What the run has settled as far as its process knows, and has spent until now, over all of its claims. */
+  /** The settled amount that this process knows of, and the amount spent until now, over all claims of the run. */
   readonly before: SpentAmounts;
   readonly spent: SpentAmounts;
-  /** What the next request will probably spend; null if there is none. */
+  /** The expected cost of the next request; null without a next request. */
   readonly next: SpentAmounts | null;
-  /** The request is under way, so that only its reservation is extended. */
+  /** True while the request runs: then only its reservation is extended. */
   readonly underWay: boolean;
   /** How long the reservation lasts unless it is extended. */
   readonly ttlMs: number;
@@ -41,9 +41,9 @@ export interface Payer {
   /** Whether a budget is in cost, so that every model needs a price. */
   readonly countsCost: boolean;
   /**
-   * Settles what was spent and reserves what the next request will spend, in one step. Resolves to the levels after it.
+   * Settles the amount spent and reserves the cost of the next request, in one step. Resolves to the new levels.
    *
-   * @throws {BudgetExceededError} if a limit is reached; what was spent is settled, and nothing is reserved.
+   * @throws {BudgetExceededError} if a limit is reached; the amount spent is settled, and nothing is reserved.
    */
   pay(payment: Payment): Promise<readonly BudgetLevel[]>;
 }

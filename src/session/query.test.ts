@@ -9,12 +9,12 @@ const headOf = (init: Partial<SessionHeader> = {}) => emptyHead(header(init));
 const lineage = { parents: ["p1", "p2"], operator: "merge", kind: "op_merge", extras: [] } as const;
 
 describe("matchesQuery", () => {
-  test("lets everything through that asks for nothing", () => {
+  test("with an empty query accepts every session", () => {
     expect(matchesQuery(headOf(), {})).toBe(true);
     expect(matchesQuery(headOf(), { limit: 1, cursor: "c" })).toBe(true);
   });
 
-  test("asks for the user and the cwd exactly", () => {
+  test("compares the user and the cwd exactly", () => {
     const head = headOf({ userId: "u", cwd: "/a" });
     expect(matchesQuery(head, { userId: "u", cwd: "/a" })).toBe(true);
     expect(matchesQuery(head, { userId: "U" })).toBe(false);
@@ -23,7 +23,7 @@ describe("matchesQuery", () => {
     expect(matchesQuery(headOf(), { userId: "u" })).toBe(false);
   });
 
-  test("asks for one status or one of several", () => {
+  test("accepts one status or several", () => {
     const head = { ...headOf(), status: "closed" as const };
     expect(matchesQuery(head, { status: "closed" })).toBe(true);
     expect(matchesQuery(head, { status: ["active", "closed"] })).toBe(true);
@@ -31,7 +31,7 @@ describe("matchesQuery", () => {
     expect(matchesQuery(head, { status: [] })).toBe(false);
   });
 
-  test("asks for a parent by lineage or by fork", () => {
+  test("finds a parent by lineage or by fork", () => {
     const forked = headOf({ lineage, forkedFrom: { sessionId: "source", entryId: null, version: 0 } });
     for (const parentId of ["p1", "p2", "source"]) expect(matchesQuery(forked, { parentId })).toBe(true);
     expect(matchesQuery(forked, { parentId: "sample" })).toBe(false);
@@ -56,14 +56,14 @@ test("a listing shows the latest message first, and equal times by id", () => {
   expect(compareForListing({ modifiedAt: "t", id: "a" }, { modifiedAt: "t", id: "a" })).toBe(0);
 });
 
-test("a listing goes by the time of the last message, not of the last append", () => {
+test("a listing is sorted by the time of the last message, not of the last append", () => {
   const log = new SampleLog();
   log.append([{ type: "message", message: user("1"), timestamp: timeAt(5) }]);
   log.append([{ type: "session_info", name: "n" }]);
   expect(listPosition(log.head)).toEqual({ modifiedAt: timeAt(5), id: "sample" });
 });
 
-test("a row of a listing follows the log's rules, and has the path if there is one", () => {
+test("a row of a listing is computed from the log, and has the file's path if there is one", () => {
   const log = new SampleLog({ userId: "u", cwd: "/a" }).say({ a: user("hello") });
   log.append([{ type: "session_info", name: "n" }]);
   const row = {

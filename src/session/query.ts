@@ -4,8 +4,8 @@ import type { SessionQuery } from "./store.ts";
 import type { ListPosition } from "./store-driver.ts";
 
 /**
- * Whether a session matches a query. The store itself handles paging and `deleted`. `isHeld` tells whether a process
- * holds the session now.
+ * Whether a session matches a query. The store itself handles paging and `deleted`. `isHeld` returns whether a process holds the session
+ * now.
  */
 export function matchesQuery(head: SessionHead, query: SessionQuery, isHeld: () => boolean = () => false): boolean {
   const { header } = head;

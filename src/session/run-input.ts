@@ -11,14 +11,14 @@ export type RunInput = Content | readonly RequestMessage[];
 const ROLES: readonly unknown[] = ["system", "user", "assistant"];
 
 /** An input in the form that a `run_request` stores: the content of one user message, or several messages. */
-export type SaidInRequest = { readonly input: Content } | { readonly messages: readonly RequestMessage[] };
+export type RequestedInput = { readonly input: Content } | { readonly messages: readonly RequestMessage[] };
 
 /**
  * Converts an input to the form that a `run_request` stores.
  *
  * @throws {SessionError} `INVALID_OPTION` for anything other than a text, content parts or messages.
  */
-export function saidInRequest(input: RunInput): SaidInRequest {
+export function requestedInput(input: RunInput): RequestedInput {
   if (typeof input === "string") return { input };
   if (!Array.isArray(input)) {
     throw invalidOption(
@@ -53,7 +53,7 @@ export function checkUserMessages(sessionId: string, messages: readonly RequestM
   const index = messages.findIndex(({ role }) => role !== "user");
   if (index === -1) return;
   throw invalidOption(
-    `Message ${index + 1} of the input has the role ${show(messages[index]?.role)}, and session ${sessionId} goes on with what users say; leave it out, or begin a new session.`,
+    `Message ${index + 1} of the input has the role ${show(messages[index]?.role)}, but session ${sessionId} already has messages and accepts only user messages; leave it out, or begin a new session.`,
   );
 }
 

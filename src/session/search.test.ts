@@ -57,7 +57,7 @@ describe("parseSearch", () => {
     );
   });
 
-  test("says which pattern is wrong, and keeps the reason", () => {
+  test("refuses an invalid pattern by name, with the reason as the cause", () => {
     expect(() => parseSearch("re:(ab")).toThrow('"(ab" is not a regular expression');
     expect(() => parseSearch("re:(ab")).toThrow(expect.objectContaining({ cause: expect.any(SyntaxError) }));
   });
@@ -80,7 +80,7 @@ describe("findTerm", () => {
     expect(found("order", "none")).toBe(null);
   });
 
-  test("treats a word as text, never as a pattern", () => {
+  test("treats a word as text, not as a pattern", () => {
     expect(found("a.c", "abc")).toBe(null);
     expect(found("(", "a ( b")).toEqual({ index: 2, length: 1 });
   });
@@ -110,7 +110,7 @@ describe("the texts that a search covers", () => {
     ]);
   });
 
-  test("is the text of messages and custom messages, and nothing else of the log", () => {
+  test("is the text of messages and custom messages, without other entries of the log", () => {
     const text = user([
       { type: "text", text: "a" },
       { type: "thinking", text: "hidden" },
@@ -133,7 +133,7 @@ describe("matchOf", () => {
   const snippet = (text: string, word: string) =>
     matchOf(entry, text, { index: text.indexOf(word), length: word.length }).text;
 
-  test("names the entry and its position", () => {
+  test("returns the id of the entry and its position", () => {
     expect(matchOf(entry, "a word", { index: 2, length: 4 })).toEqual({ entryId: "e", seq: 7, text: "a word" });
   });
 

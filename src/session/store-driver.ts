@@ -31,7 +31,7 @@ export interface ReadRange {
   readonly deleted?: boolean;
 }
 
-/** Which deleted sessions a driver removes permanently. */
+/** Selects the deleted sessions that a driver removes permanently. */
 export interface DriverPurge extends PurgeQuery {
   readonly before: string;
 }
@@ -47,7 +47,7 @@ export interface DriverPurge extends PurgeQuery {
  */
 export interface StoreDriver {
   readonly capabilities: StoreCapabilities;
-  /** Set if an append is complete when the call returns, so that watchers can be notified synchronously. */
+  /** True if an append is complete when the call returns. Watchers are then notified synchronously. */
   readonly appendsAtOnce?: true;
   /** `SESSION_EXISTS` if the id is in use, even by a deleted session. Drafts are stored verbatim. */
   create(
@@ -81,8 +81,7 @@ export interface StoreDriver {
   ping(): Promise<void>;
   close(): Promise<void>;
   /**
-   * Searches for sessions in which every one of the parsed terms is found. Without it, every session of the query is
-   * read.
+   * Searches for sessions that contain all parsed terms. Without this method, every session of the query is read.
    */
   search?(terms: readonly SearchTerm[], query: SessionQuery): Promise<SearchHit[]>;
   /**
@@ -91,7 +90,7 @@ export interface StoreDriver {
    * store poll.
    */
   subscribe?(sessionId: string, wake: () => void): Promise<Subscription>;
-  /** Keeps the data of images and files. Without it, and without a blob store of the caller's, the data stays in entries. */
+  /** Stores the data of images and files. Without it, and without the option `blobs`, the data stays in entries. */
   readonly blobs?: BlobStore;
   /** Without it, the store cannot erase. */
   readonly eraser?: StoreEraser;
@@ -117,16 +116,16 @@ export interface SessionListing {
    * `after` is the last item of the previous page: its `modifiedAt` and id. Order: `modifiedAt`, then id, both
    * descending.
    */
-  list(query: SessionQuery, limit: number, after: ListPosition | null): Reply<SessionHead[]>;
-  count(query: SessionQuery): Reply<number>;
+  list(query: SessionQuery, limit: number, after: ListPosition | null): MaybePromise<SessionHead[]>;
+  count(query: SessionQuery): MaybePromise<number>;
   /** Open sessions that were last appended to before a time, the longest idle first. */
-  idleSince(before: string, limit: number): Reply<SessionHead[]>;
+  idleSince(before: string, limit: number): MaybePromise<SessionHead[]>;
   /** Unreadable sessions, live or deleted. Without it, none is reported. */
-  damaged?(deleted: boolean): Reply<readonly DamagedSession[]>;
+  damaged?(deleted: boolean): MaybePromise<readonly DamagedSession[]>;
 }
 
-/** A result that is either immediate or a promise. */
-type Reply<T> = T | Promise<T>;
+/** A value, or a promise of it: SQLite is synchronous, a database server is not. */
+export type MaybePromise<T> = T | Promise<T>;
 
 /** Stores checkpoints; those of a deleted session are hidden with it. */
 export interface CheckpointTable {

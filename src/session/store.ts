@@ -5,7 +5,7 @@ import type { Entry, EntryDraft, SessionStatus } from "./log/entry.ts";
 import type { PathSummary, SessionHead } from "./log/fold.ts";
 import type { SessionHeader } from "./log/header.ts";
 import type { LedgerTable } from "./ledger.ts";
-import type { RunsWord } from "./log/open-runs.ts";
+import type { RunsCondition } from "./log/open-runs.ts";
 import type { Settings } from "./log/settings.ts";
 import type { Usage } from "./usage.ts";
 
@@ -82,7 +82,7 @@ export interface ReadJsonOptions extends ReadOptions {
   readonly charactersMax?: number;
 }
 
-/** Which sessions to list, count or search. */
+/** Selects the sessions to list, count or search. */
 export interface SessionQuery {
   readonly userId?: string;
   readonly cwd?: string;
@@ -94,7 +94,7 @@ export interface SessionQuery {
    * that waits for an answer, parked or not (`asking`), or whose process is gone (`interrupted`). The cost depends on
    * the number of results only.
    */
-  readonly runs?: RunsWord;
+  readonly runs?: RunsCondition;
   /**
    * Sessions with a run that no process holds and that could continue before this time, or whose question expires by
    * then.
@@ -167,7 +167,7 @@ export interface Lease extends LeaseInfo, AsyncDisposable {
 }
 
 /**
- * What to sum up, over the messages that each session appended itself. Messages that a fork inherited count in its
+ * A query for sums over the messages that each session appended itself. Messages that a fork inherited count in its
  * source; merged messages count in the session where they were first appended.
  */
 export interface AggregateQuery {
@@ -221,7 +221,7 @@ export interface StoreCapabilities {
   readonly search: "index" | "scan";
   readonly watch: "push" | "poll";
   readonly lease: "shared" | "process";
-  /** Whether it keeps what users spend, which budgets need. */
+  /** Whether it records the spending of users, which budgets need. */
   readonly ledger?: boolean;
   /** Whether the data of images and files is kept beside the logs; `createStore` sets it. */
   readonly blobs?: boolean;
@@ -238,8 +238,8 @@ export interface StoreCapabilities {
  *   processes.
  * - Concurrent appends are all stored, in one order; `seq` counts from 0 without a gap.
  * - Appends are idempotent: repeating one with the same ids writes nothing and returns the stored entries.
- * - While a run is open, only its holder can append tool results, answers with calls, compactions and prunes. The
- *   holder is whoever guards the append with the live lease's token or with `holds`; others get `SESSION_BUSY`. A
+ * - While a run is open, only its holder can append tool results, answers with calls, compactions and prunes. An append comes from the
+ *   holder if its guard has the live lease's token or `holds`; other appends get `SESSION_BUSY`. A
  *   verbatim copy is not checked.
  * - The head is always the fold of the entries, except for `updatedAt`, which comes from the store's clock.
  * - A refused call throws a `SessionError` and changes nothing.
@@ -262,12 +262,12 @@ export interface SessionStore extends AsyncDisposable {
   getEntry(sessionId: string, entryId: string): Promise<Entry | null>;
   /**
    * The bytes of an image or a file of a session, by its part of a message or the name of its blob; null if the session has no
-   * such blob. Nothing is read before they are asked for.
+   * such blob. The bytes are read only when `bytes` or `stream` is called.
    */
   blob(sessionId: string, part: string | Attachment | BlobRef): Promise<StoredBlob | null>;
   /**
-   * Stores bytes that entries of the session can then refer to, as `{ type, mediaType, blob, bytes }`. What no entry refers to
-   * is removed after a day.
+   * Stores bytes that entries of the session can then refer to, as `{ type, mediaType, blob, bytes }`. Blobs that no entry refers to are
+   * removed after a day.
    *
    * @throws {SessionError} `TOO_LARGE`, `BLOBS_QUOTA_EXCEEDED`, or `NOT_SUPPORTED` by a store that keeps no blobs.
    */
@@ -287,7 +287,7 @@ export interface SessionStore extends AsyncDisposable {
   list(query?: SessionQuery): Promise<SessionPage>;
   count(query?: SessionQuery): Promise<number>;
   /**
-   * Sessions in which every term occurs: words, `"exact phrases"`, `re:<regex>`. Newest first. The content of deleted
+   * Finds the sessions that contain all terms: words, `"exact phrases"`, `re:<regex>`. Newest first. The content of deleted
    * sessions cannot be read, so with `deleted: true` only ids, names and directories are searched.
    */
   search(text: string, query?: SessionQuery): Promise<SearchHit[]>;
@@ -327,14 +327,14 @@ export interface SessionStore extends AsyncDisposable {
    * driver has none.
    */
   readonly eraser: StoreEraser;
-  /** What users have spent, for budgets. @throws {SessionError} `NOT_SUPPORTED` if the driver has no ledger. */
+  /** The spending of users, for budgets. @throws {SessionError} `NOT_SUPPORTED` if the driver has no ledger. */
   readonly ledger: LedgerTable;
   /** Resolves if the store is reachable. */
   ping(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Which deleted sessions to remove permanently. */
+/** Selects the deleted sessions to remove permanently. */
 export interface PurgeQuery {
   /** Only sessions deleted before this time (default: at any time). */
   readonly before?: string;

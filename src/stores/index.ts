@@ -27,7 +27,7 @@ export { EMPTY_PATH, emptyHead, inheritedCount, stepHead, stepPath } from "../se
 export { forkedHeader } from "../session/log/forked-header.ts";
 export { type ForkPoint, FORMAT_VERSION, type Inherited } from "../session/log/header.ts";
 export type { LedgerHour, LedgerPage, LedgerTable, SpentAmounts } from "../session/ledger.ts";
-export type { RunsWord } from "../session/log/open-runs.ts";
+export type { RunsCondition } from "../session/log/open-runs.ts";
 export { readSettings, type SettingsChange, settingsFrom, type SettingsNode } from "../session/log/settings.ts";
 export { isOpen } from "../session/query.ts";
 export { parseSearch, type SearchTerm } from "../session/search.ts";
@@ -36,6 +36,7 @@ export type {
   DriverPurge,
   LeaseTable,
   ListPosition,
+  MaybePromise,
   ReadRange,
   SessionListing,
   StoreDriver,
@@ -82,7 +83,7 @@ export {
 export { type CheckProgress, checkStore, type CheckStoreOptions, type StoreReport } from "./doctor/check-store.ts";
 export { digestOf, type DigestOptions, type LogDigest } from "./doctor/log-digest.ts";
 export type { FindingKind, StoreFinding } from "./doctor/store-finding.ts";
-export { type Coroutine, type MaybePromise, runAsync, runSync } from "./rows/coroutine.ts";
+export { type Coroutine, runAsync, runSync } from "./rows/coroutine.ts";
 export type { EncodedPlan, LocatedHead } from "./rows/row-encoding.ts";
 export { RowDriver, type RowParts, type RowRemoval } from "./rows/row-driver.ts";
 export type {

@@ -34,7 +34,7 @@ import type {
   WatchOptions,
 } from "../session/store.ts";
 
-/** The prefix of tombstone keys. Tombstones can only refuse content, so they are valid whoever wrote them. */
+/** The prefix of tombstone keys. Tombstones can only refuse content, so those of any writer are accepted. */
 const TOMBSTONES = "erased";
 const NO_RUNS: readonly OpenRun[] = Object.freeze([]);
 

@@ -1,8 +1,8 @@
 import { mkdir, stat } from "node:fs/promises";
-import { homedir } from "node:os";
-import { dirname, join, resolve } from "node:path";
+import { dirname, resolve } from "node:path";
 import { PRIVATE_DIRECTORY } from "../internal/private-file.ts";
 import { SessionError, show } from "../session/errors.ts";
+import { expandHome } from "./expand-home.ts";
 import { sandboxBackend } from "../session/sandbox/sandbox-backends.ts";
 
 /*
@@ -16,11 +16,6 @@ export interface NamedPathOptions {
   readonly create?: boolean;
   /** The name of the thing in the error message, such as `the store`. */
   readonly what: string;
-}
-
-/** Replaces a leading `~/` in a path with the user's home directory. */
-export function expandHome(path: string): string {
-  return path === "~" || path.startsWith("~/") ? join(homedir(), path.slice(1)) : path;
 }
 
 /** The absolute path for a path that may begin with `~/`. @throws {SessionError} `INVALID_OPTION` for a value that is no path. */

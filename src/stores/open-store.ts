@@ -1,3 +1,4 @@
+import { BLOB_OPTIONS, type BlobOptions } from "../session/blob.ts";
 import { checkOptionsOf, type KeysOf } from "../session/check-arguments.ts";
 import { resolve } from "node:path";
 import { SessionError, show } from "../session/errors.ts";
@@ -7,7 +8,7 @@ import { openMemoryStore } from "./memory/index.ts";
 import { pathOf } from "./store-path.ts";
 
 /** Options of `openStore`. Each kind of store uses those that apply to it. */
-export interface OpenStoreOptions {
+export interface OpenStoreOptions extends BlobOptions {
   /** `"flush"` (default): an append survives the process; `"fsync"`: it survives a power cut too. */
   readonly durability?: "flush" | "fsync";
   /** Also create missing parents of the named file or directory. Without it, a missing parent is an error. */
@@ -24,7 +25,9 @@ export interface OpenStoreOptions {
  * @throws {SessionError} `INVALID_OPTION` for any other URL, and for a file in a directory that is missing.
  */
 export async function openStore(url: string, options: OpenStoreOptions = {}): Promise<SessionStore> {
-  checkOptionsOf(options, { durability: true, create: true } satisfies KeysOf<OpenStoreOptions>, "openStore");
+  const known: KeysOf<OpenStoreOptions> = { durability: true, create: true, ...BLOB_OPTIONS };
+  checkOptionsOf(options, known, "openStore");
+  const { durability: _durability, create: _create, ...blobOptions } = options;
   const [, kind, address] = /^([a-z][a-z+]*):(.*)$/s.exec(typeof url === "string" ? url : "") ?? [];
   switch (kind) {
     case "memory":
@@ -33,7 +36,7 @@ export async function openStore(url: string, options: OpenStoreOptions = {}): Pr
           "INVALID_OPTION",
           `${show(url)} has text after memory:, which has no address; use memory: or another store.`,
         );
-      return openMemoryStore();
+      return openMemoryStore(blobOptions);
     case "jsonl":
       hideFromSandboxes(resolve(pathOf(url, address)));
       return (await import("./jsonl/index.ts")).openJsonlStore({ ...options, directory: pathOf(url, address) });
@@ -41,10 +44,10 @@ export async function openStore(url: string, options: OpenStoreOptions = {}): Pr
       return (await import("./sqlite/index.ts")).openSqliteStore({ ...options, path: pathOf(url, address) });
     case "postgres":
     case "postgresql":
-      return (await import("./postgres/index.ts")).openPostgresStore({ url });
+      return (await import("./postgres/index.ts")).openPostgresStore({ url, ...blobOptions });
     case "redis":
     case "rediss":
-      return (await import("./redis/index.ts")).openRedisStore({ url });
+      return (await import("./redis/index.ts")).openRedisStore({ url, ...blobOptions });
     default:
       throw new SessionError(
         "INVALID_OPTION",

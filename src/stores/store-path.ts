@@ -1,5 +1,5 @@
 import { SessionError, show } from "../session/errors.ts";
-import { expandHome } from "./named-path.ts";
+import { expandHome } from "./expand-home.ts";
 
 /**
  * The path of the file or directory in a store's URL, with a leading `~/` expanded; null for a store without one.

@@ -31,11 +31,11 @@ export async function refuseErased(store: SessionStore, { id, userId, createdAt 
   const [session = "", user = ""] = keysOf({ sessionIds: [id], userIds: [userId ?? ""] });
   // A session that was created after the erasure under the same id is another one.
   if (createdAt <= (marks.get(session) ?? ""))
-    throw new SessionError("ERASED", `Session ${id} was erased from this store, and cannot be brought back.`);
+    throw new SessionError("ERASED", `Session ${id} was erased from this store and cannot be added again.`);
   if (createdAt <= (marks.get(user) ?? ""))
     throw new SessionError(
       "ERASED",
-      `Session ${id} belongs to a user who was erased from this store after it was created, and cannot be brought back.`,
+      `Session ${id} belongs to a user who was erased from this store after it was created, and cannot be added again.`,
     );
 }
 

@@ -17,11 +17,18 @@ function keyOf(bytes: Uint8Array, scope = "a"): BlobKey {
   return { scope, hash: createHash("sha256").update(bytes).digest("hex") };
 }
 
+/** A source whose pieces are valid only until the next one, as those of an upload. */
 function sourceOf(bytes: Uint8Array, pieceBytes = 50_000): BlobSource {
   return {
     size: bytes.byteLength,
     async *read() {
-      for (let at = 0; at < bytes.byteLength; at += pieceBytes) yield bytes.subarray(at, at + pieceBytes);
+      const piece = new Uint8Array(Math.min(pieceBytes, bytes.byteLength));
+      for (let at = 0; at < bytes.byteLength; at += pieceBytes) {
+        const part = bytes.subarray(at, at + pieceBytes);
+        piece.set(part);
+        yield piece.subarray(0, part.byteLength);
+      }
+      piece.fill(0);
     },
   };
 }

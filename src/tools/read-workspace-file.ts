@@ -94,7 +94,7 @@ function withoutMark(bytes: Uint8Array): Uint8Array {
   return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? bytes.subarray(3) : bytes;
 }
 
-/** As many lines as fit, but at least one, which is cut if it is too long. */
+/** As many lines as fit in the limit, but at least one, which is cut if it is too long. */
 function takeLines(lines: readonly string[]): { shown: string[]; isCut: boolean } {
   const shown: string[] = [];
   let characters = 0;

@@ -81,7 +81,7 @@ function tokensOf(messages: readonly Message[]): number {
   return messages.reduce((sum, message) => sum + messageTokens(message), 0);
 }
 
-/** What a message says, without what only a model's own answer has. */
+/** The content of a message, without the fields that only a model's answer has. */
 function replacementOf(message: unknown, call: string): Message {
   checkArgument(isObject(message), message, call, "a message");
   const { usage: _usage, cost: _cost, providerData: _data, ...words } = message as Record<string, unknown>;

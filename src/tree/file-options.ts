@@ -21,7 +21,7 @@ export interface StoreTreeOptions extends TreeOptions {
   readonly onAppend?: (result: AppendResult) => void | Promise<void>;
   /** The session's head, if it was just read, so that it is not read again. */
   readonly head?: SessionHead;
-  /** Who pays for requests to models about the session (default: nobody). */
+  /** The payer of requests to models about the session (default: none). */
   readonly payerIn?: (head: SessionHead) => Payer | null;
 }
 

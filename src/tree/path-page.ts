@@ -5,7 +5,7 @@ import { walkUp } from "./path-reader.ts";
 /** About how many characters of entries a page may have; a larger entry is a page by itself. */
 export const PAGE_CHARACTERS_MAX: number = 4 * 1024 * 1024;
 
-/** The last nodes of the path to an entry, oldest first, and whether there are more before them. The same limits apply. */
+/** The last nodes of the path to an entry, oldest first, and whether there are more before them. The limits of a page apply. */
 export async function readPathPage(
   store: SessionStore,
   sessionId: string,

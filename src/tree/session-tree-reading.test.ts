@@ -7,7 +7,7 @@ import type { SessionStore } from "../session/store.ts";
 import { openMemoryStore } from "../stores/memory/index.ts";
 import { calls, result, user } from "../../test/sample-log.ts";
 import { branchedTree, contentsOf, shapeOf } from "../../test/sample-tree.ts";
-import type { TreeNode } from "../session/log/tree.ts";
+import type { TreeNode } from "../session/log/entry-tree.ts";
 import { SessionTree } from "./session-tree.ts";
 
 describe("reading", () => {

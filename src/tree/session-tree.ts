@@ -28,7 +28,7 @@ import type { Content, Message } from "../session/message.ts";
 import type { HookRunner } from "../session/context/hooks.ts";
 import type { Session } from "../session/value/session.ts";
 import type { AppendOptions, AppendResult, Guard, SessionStore } from "../session/store.ts";
-import { labelsOn, type TreeNode } from "../session/log/tree.ts";
+import { labelsOn, type TreeNode } from "../session/log/entry-tree.ts";
 import type { Usage } from "../session/usage.ts";
 import type { Damage } from "../stores/jsonl/index.ts";
 import { omit, type OmitOptions, previewEdit, replace, undoEdit } from "./edit-context.ts";
@@ -104,7 +104,7 @@ export class SessionTree implements AsyncDisposable {
     return tree;
   }
 
-  /** Who pays for requests to models about the session; null if nobody does. For the functions of this package that ask models. */
+  /** The payer of requests to models about the session; null if there is none. For the functions of this package that ask models. */
   get payer(): Payer | null {
     return this.#payer;
   }
@@ -528,7 +528,7 @@ export async function checkFirstKept(tree: SessionTree, firstKeptEntryId: string
   );
 }
 
-/** A started run that has, or may get, rows at an entry or below it; null if there is none. */
+/** A started run that has or may add rows at an entry or below it; null if there is none. */
 async function runOnBranch({ store, id, head }: SessionTree, entry: Entry): Promise<string | null> {
   const begun = new Set(head.openRuns.filter(hasBegun).map(({ runId }) => runId));
   if (begun.size === 0) return null;

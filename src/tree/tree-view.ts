@@ -1,7 +1,7 @@
 import { freezeDeep } from "../internal/freeze-deep.ts";
 import type { Entry } from "../session/log/entry.ts";
 import type { SessionStore } from "../session/store.ts";
-import { buildTree, groupChildren, labelsOf, type TreeNode } from "../session/log/tree.ts";
+import { buildTree, groupChildren, labelsOf, type TreeNode } from "../session/log/entry-tree.ts";
 
 /** A cache of all entries of a session, updated incrementally. It is only created for calls that need all entries. */
 export class TreeView {

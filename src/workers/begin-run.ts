@@ -19,7 +19,7 @@ import type { OpenRun } from "../session/log/open-runs.ts";
 import type { JsonObject } from "../internal/json.ts";
 import type { SessionStore } from "../session/store.ts";
 
-/** What `beginRun` needs. */
+/** The options of `beginRun`. */
 export interface Beginning {
   readonly manager: SessionManager;
   readonly agents: ReadonlyMap<string, Agent>;

@@ -23,7 +23,7 @@ const RELAY_LEASE_MS = 6000;
 const CONNECT_TIMEOUT_MS = 5000;
 /** How long a ping may remain unanswered before its connection is dropped: a network can fail silently. */
 const SILENCE_MS_MAX = 5000;
-/** The same for a statement, which may have to wait for locks. */
+/** The time limit for a statement, which may have to wait for locks. */
 const QUERY_MS_MAX = 10_000;
 /** The time limit for a blocking command; a server answers those within ten seconds. */
 const BLOCKED_MS_MAX = 15_000;
@@ -69,7 +69,7 @@ export interface JobRelay {
   publish(topic: string, data: unknown): Promise<unknown>;
   subscribe(
     topic: string,
-    hear: (message: { readonly data: unknown }) => void,
+    handle: (message: { readonly data: unknown }) => void,
   ): Promise<{ unsubscribe(): Promise<void> }>;
   close(): Promise<void>;
 }
@@ -136,7 +136,7 @@ async function onRedis(bullmq: BullMq, url: string, report: Report): Promise<Bul
     copy.on("error", () => {}).on("end", () => copies.delete(copy));
     return copy;
   }) as typeof client.duplicate;
-  const connection = heard(bullmq.createNodeRedisClient(client));
+  const connection = ignoringErrors(bullmq.createNodeRedisClient(client));
   return backendOn(
     bullmq,
     { connection, prefix: PREFIX },
@@ -159,16 +159,16 @@ async function onRedis(bullmq: BullMq, url: string, report: Report): Promise<Bul
  * Ensures that the errors of an adapter of BullMQ and of its copies have a listener. A closed part of BullMQ removes
  * its own; the adapter would then throw the error into the client, which would stop reconnecting.
  */
-function heard<Adapter extends HeardAdapter>(adapter: Adapter): Adapter {
+function ignoringErrors<Adapter extends ErrorSource>(adapter: Adapter): Adapter {
   adapter.on("error", () => {});
   const duplicate = adapter.duplicate.bind(adapter);
-  adapter.duplicate = (...args) => heard(duplicate(...args));
+  adapter.duplicate = (...args) => ignoringErrors(duplicate(...args));
   return adapter;
 }
 
-interface HeardAdapter {
+interface ErrorSource {
   on(event: "error", listener: () => void): unknown;
-  duplicate(...args: readonly unknown[]): HeardAdapter;
+  duplicate(...args: readonly unknown[]): ErrorSource;
 }
 
 interface PingedClient {

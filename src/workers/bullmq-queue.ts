@@ -20,8 +20,8 @@ const BATCH_MS = 50;
 /** The approximate size of a batch in characters; the relay accepts twice as many. */
 const BATCH_CHARACTERS_MAX = 200_000;
 /**
- * Logged by BullMQ for a listener that was frozen, or whose notification is gone: another listener has it by now, and
- * the lease decides who runs.
+ * BullMQ logs this for a listener that was frozen, or whose notification was removed: another listener has the notification by then, and
+ * the lease decides which of them runs.
  */
 const NOTIFICATION_LOST =
   /^could not renew lock for job|^(?:Missing (?:key|lock)|Lock mismatch) for job|is not in the active state/;
@@ -68,7 +68,7 @@ class BullMqQueue implements RunQueue {
   readonly #queues = new Map<string, Promise<JobQueue>>();
   readonly #listening = new Set<Listening>();
   readonly #batches = new Map<string, string[]>();
-  readonly #tells = new Set<(error: SessionError) => void>();
+  readonly #errorListeners = new Set<(error: SessionError) => void>();
   #failedMs = Number.NEGATIVE_INFINITY;
   #opening: Promise<BullMqBackend> | null = null;
   #relay: Promise<JobRelay> | null = null;
@@ -179,21 +179,21 @@ class BullMqQueue implements RunQueue {
     this.#timer ??= setTimeout(() => this.#send(), BATCH_MS).unref();
   }
 
-  async subscribe(topic: string, hear: (data: Uint8Array) => void): Promise<Listening> {
+  async subscribe(topic: string, handle: (data: Uint8Array) => void): Promise<Listening> {
     const relay = await this.#openRelay();
     const subscription = await relay.subscribe(topic, ({ data }) => {
-      for (const text of data as readonly string[]) hear(Buffer.from(text, "base64"));
+      for (const text of data as readonly string[]) handle(Buffer.from(text, "base64"));
     });
     return { close: () => subscription.unsubscribe() };
   }
 
-  onError(tell: (error: SessionError) => void): () => void {
-    this.#tells.add(tell);
-    return () => void this.#tells.delete(tell);
+  onError(report: (error: SessionError) => void): () => void {
+    this.#errorListeners.add(report);
+    return () => void this.#errorListeners.delete(report);
   }
 
   async close(): Promise<void> {
-    this.#tells.clear();
+    this.#errorListeners.clear();
     if (this.#opening === null) return;
     const backend = await this.#opening;
     backend.leave();
@@ -293,7 +293,7 @@ class BullMqQueue implements RunQueue {
     const { host } = new URL(this.#url);
     const text = `The queue at ${host} has failed, and is tried again: ${cause.message || cause.name}`;
     const error = new SessionError("STORE_FAILED", text, { cause });
-    for (const tell of this.#tells) tell(error);
+    for (const report of this.#errorListeners) report(error);
   };
 }
 

@@ -96,15 +96,15 @@ export class InProcessQueue implements RunQueue {
   }
 
   async publish(topic: string, data: Uint8Array): Promise<void> {
-    for (const hear of this.#subscribers.get(topic) ?? []) hear(data);
+    for (const handle of this.#subscribers.get(topic) ?? []) handle(data);
   }
 
-  async subscribe(topic: string, hear: (data: Uint8Array) => void): Promise<Listening> {
+  async subscribe(topic: string, handle: (data: Uint8Array) => void): Promise<Listening> {
     const subscribers = this.#subscribers.get(topic) ?? new Set();
-    this.#subscribers.set(topic, subscribers.add(hear));
+    this.#subscribers.set(topic, subscribers.add(handle));
     return {
       close: async () => {
-        subscribers.delete(hear);
+        subscribers.delete(handle);
         if (subscribers.size === 0) this.#subscribers.delete(topic);
       },
     };

@@ -55,7 +55,7 @@ export function topicOf({ sessionId, runId }: RunKey): string {
     .slice(0, 32)}`;
 }
 
-/** Publishes a value as JSON. Nobody relies on it to arrive. */
+/** Publishes a value as JSON. Its delivery is not guaranteed. */
 export function publishJson(queue: RunQueue, topic: string, value: unknown): void {
   void queue.publish(topic, Buffer.from(JSON.stringify(value))).catch(() => {});
 }

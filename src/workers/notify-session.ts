@@ -24,7 +24,7 @@ export async function runnerOf(store: SessionStore, head: SessionHead, run: Open
   return runnerOfDue(store, { head, run, request, agent: await agentOf(store, head, run, request) });
 }
 
-/** The same for a due run, which names its agent. */
+/** The runner of a due run, which names its agent. */
 export async function runnerOfDue(store: SessionStore, { head, run, request, agent: asked }: DueRun): Promise<string> {
   const host = await parkedHost(store, head.header.id, run);
   if (host !== null) return runnerOfHost(host);
@@ -34,7 +34,7 @@ export async function runnerOfDue(store: SessionStore, { head, run, request, age
   return agent ?? group ?? "";
 }
 
-/** What `notifyNext` needs. */
+/** The options of `notifyNext`. */
 export interface SessionNotifier {
   readonly store: SessionStore;
   readonly queue: RunQueue;

@@ -52,9 +52,9 @@ export interface RunQueue {
   listen(runners: readonly string[], handler: NotificationHandler, options?: ListenOptions): Promise<QueueListening>;
   counts(): Promise<QueueCounts>;
   publish(topic: string, data: Uint8Array): Promise<void>;
-  subscribe(topic: string, hear: (data: Uint8Array) => void): Promise<Listening>;
+  subscribe(topic: string, handle: (data: Uint8Array) => void): Promise<Listening>;
   /** Reports failures that no call returns, once for each outage. Returns a function that stops the reports. */
-  onError(tell: (error: SessionError) => void): () => void;
+  onError(report: (error: SessionError) => void): () => void;
   /** Ends all listeners and subscriptions; a shared queue keeps the waiting notifications. */
   close(): Promise<void>;
 }

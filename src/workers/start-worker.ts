@@ -1,7 +1,7 @@
 import { hostname } from "node:os";
 import { setTimeout as pause } from "node:timers/promises";
 import { prepareModels } from "../agent/agent.ts";
-import { abandonRun } from "../agent/active-runs.ts";
+import { abandonRun, parkRunEarly } from "../agent/active-runs.ts";
 import { LEASE_MS_DEFAULT } from "../agent/persist/lease-hold.ts";
 import { errorRecord } from "../agent/run-error.ts";
 import type { RunEvent } from "../agent/run-event.ts";
@@ -27,7 +27,7 @@ import { UserStorage } from "./user-storage.ts";
 import { UserSlots } from "./user-slots.ts";
 import { WorkerMetrics } from "./worker-metrics.ts";
 import { agentsByName, checkWorker, modelsById, type WorkerInit } from "./worker-options.ts";
-import { REPLY_MS, sayPresent, WorkerRoster } from "./worker-roster.ts";
+import { REPLY_MS, announceWorker, WorkerRoster } from "./worker-roster.ts";
 import type { WorkerRun, WorkerView } from "./worker-view.ts";
 
 const CONCURRENCY_DEFAULT = 32;
@@ -71,7 +71,7 @@ export async function startWorker(init: WorkerInit): Promise<RunWorker> {
   return startWorkerOn(init, null);
 }
 
-/** The same, with a shared counter of stored bytes; null if the worker counts them itself. */
+/** As `startWorker`, with a shared counter of stored bytes; null if the worker counts them itself. */
 export async function startWorkerOn(init: WorkerInit, storage: UserStorage | null): Promise<RunWorker> {
   checkWorker(init);
   const { manager, agents, groups = {}, models = [], storedBytesPerUser = null } = init;
@@ -152,7 +152,7 @@ class StartedWorker implements RunWorker {
     const quiet = this.#queue.onError(this.#report);
     await this.#publisher.start();
     await this.#roster.start();
-    const leave = await sayPresent(this.#queue, () => this.view);
+    const leave = await announceWorker(this.#queue, () => this.view);
     this.#ends.push(
       leave,
       () => this.#publisher.close(),
@@ -201,6 +201,8 @@ class StartedWorker implements RunWorker {
 
   async #close(drainMs: number): Promise<void> {
     const closed = this.#listening?.close();
+    // Their answers can come through any process, so this one need not wait for them.
+    for (const { run } of this.#held.values()) parkRunEarly(run.id);
     const late = setTimeout(() => {
       for (const { run } of this.#held.values()) void abandonRun(run.id);
     }, drainMs);
@@ -299,7 +301,7 @@ class StartedWorker implements RunWorker {
     return this.#queue.notify(sessionId, { runner, at });
   }
 
-  /** Records why a run could not be started, once for each reason, so that whoever requested it can see it. */
+  /** Records why a run could not be started, once for each reason, for the user who requested it. */
   async #block({ head, run }: Pick<DueRun, "head" | "run">, error: unknown): Promise<void> {
     const { code, message } = blockOf(error, this.#name);
     if (PASSING.has(code) || run.blocked === code) return;
@@ -354,11 +356,12 @@ class StartedWorker implements RunWorker {
     const { run, done } = begun;
     const held = { ...about, since: new Date().toISOString(), run };
     this.#held.set(about.runId, held);
+    if (this.#closing !== null) parkRunEarly(run.id);
     const quiet = this.#publisher.publish(about, run);
     // Without another worker, a run may as well end here.
     const handsOver = !(this.#queue instanceof InProcessQueue);
     run.listen((event: RunEvent | GroupEvent) => {
-      if (event.type === "run-parked") this.#tellParked(held, event.questions);
+      if (event.type === "run-parked") this.#reportParked(held, event.questions);
       const isOver = endsRound(event, run);
       if (isOver) void this.#stopWithoutRoom(about).catch(this.#report);
       // A round without calls has no result; the next one has not asked its model yet.
@@ -374,7 +377,7 @@ class StartedWorker implements RunWorker {
     }
   }
 
-  #tellParked(
+  #reportParked(
     { sessionId, userId, runId }: WorkerRun,
     questions: Extract<RunEvent, { type: "run-parked" }>["questions"],
   ): void {

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { rm } from "node:fs/promises";
 import { basename, join, resolve } from "node:path";
+import { checkOptionsOf, type KeysOf } from "../session/check-arguments.ts";
 import { SessionError } from "../session/errors.ts";
 import type { SandboxSpec } from "../session/sandbox/sandbox.ts";
 import { checkBackendName, sandboxBackend } from "../session/sandbox/sandbox-backends.ts";
@@ -35,12 +36,24 @@ const COMMAND_SECONDS = 120;
  */
 export async function openUserPlaces(place: RunPlace | undefined): Promise<PlaceOf> {
   if (place === undefined) return () => null;
+  checkOptionsOf(place, { backend: true, spec: true, perUser: true } satisfies KeysOf<RunPlace>, "place");
   const { backend, perUser = true } = place;
   checkBackendName(backend);
+  await checkSpec(place);
   if (!perUser || backend !== SHARED_BACKEND) return () => place;
   const spec = typeof place.spec === "string" ? { workingDir: place.spec } : (place.spec ?? {});
   await checkIsolation();
   return (userId) => ({ backend, spec: specFor(userId, spec) });
+}
+
+/** @throws {SessionError} `INVALID_OPTION` for a spec that the backend refuses, with which no run could use its tools. */
+async function checkSpec({ backend, spec = {} }: RunPlace): Promise<void> {
+  try {
+    await (await sandboxBackend(backend)).reach?.(typeof spec === "string" ? { workingDir: spec } : spec);
+  } catch (error) {
+    if (error instanceof SessionError && error.code === "INVALID_OPTION") throw error;
+    // What is missing now, such as a package or a server, may be there when a run needs it.
+  }
 }
 
 /** The name of a user's directory: reveals nothing about the user, and is safe as a path for any id. */

@@ -12,7 +12,7 @@ export interface StorageLimits {
   readonly bytes: number | null;
 }
 
-/** What a `UserStorage` needs. */
+/** The options of a `UserStorage`. */
 export interface UserStorageInit {
   readonly store: SessionStore;
   readonly limits: StorageLimits;
@@ -71,8 +71,8 @@ interface Account {
  * Counts the storage of each user: sessions of any status, deleted ones included, the bytes of their logs, and the
  * bytes of the user's private directory.
  *
- * - A count is used for a minute, plus what is added here in the meantime; a refusal needs a count of at most a second
- *   ago.
+ * - A count is cached for a minute, and later additions of this process are added to it. A refusal needs a count that is at most a second
+ *   old.
  * - What other processes add is counted within a minute. After a start, a user is counted at the first request.
  * - A log is read once, and later only from where the last count ended. Counting stops when a limit is reached.
  * - Entries that a fork shares with its source count in the source, or in the fork if the source is purged or if the
@@ -119,7 +119,7 @@ export class UserStorage {
     if (bytesOf(account) + adding > max) throw tooManyBytes(userId, max);
   }
 
-  /** The same for a run, before it starts and between its rounds; what the run has written is counted first. */
+  /** Checks the limit for a run, before it starts and between its rounds; the bytes that the run has written are counted first. */
   async checkRun(userId: string, sessionId: string): Promise<void> {
     if (this.#init.limits.bytes === null) return;
     const account = this.#account(userId);

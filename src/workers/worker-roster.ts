@@ -10,13 +10,13 @@ const BEAT_MS = 5000;
 const ASK_MS_MIN = 1000;
 /** How long workers may take to announce themselves. */
 export const REPLY_MS = 1000;
-/** A worker without an announcement for this long counts as gone. */
+/** A worker without an announcement for this time counts as stopped. */
 const SILENCE_MS_MAX = 12_000;
 /** The most workers that are tracked. */
 const WORKERS_MAX = 10_000;
 
 /** Announces a worker on a timer and on request. Returns a function that stops it. */
-export async function sayPresent(queue: RunQueue, view: () => WorkerView): Promise<() => Promise<void>> {
+export async function announceWorker(queue: RunQueue, view: () => WorkerView): Promise<() => Promise<void>> {
   const say = (): void => publishJson(queue, TOPIC, view());
   const asked = await subscribeJson(queue, ASK_TOPIC, fieldsOf, say);
   const timer = setInterval(say, BEAT_MS).unref();

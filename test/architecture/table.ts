@@ -38,6 +38,7 @@ export const architecture: Architecture = {
     "node:sqlite": "src/stores/sqlite/",
     postgres: "src/stores/postgres/",
     redis: "src/stores/redis/",
+    aws4fetch: "src/stores/blobs/",
     bullmq: "src/workers/",
     pg: "src/workers/",
     "gpt-tokenizer": "src/agent/",
@@ -62,7 +63,7 @@ export const architecture: Architecture = {
     "@openai/agents": ["src/interop/openai-agents/"],
   },
   loads: {
-    "src/cli/options/load-module.ts": "agents, tools and the config of whoever starts a program",
+    "src/cli/options/load-module.ts": "agents, tools and the config of the user who starts a program",
   },
   portable: { folder: "session", nodeModules: ["node:async_hooks"] },
   readsEnv: {

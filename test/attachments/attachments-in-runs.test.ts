@@ -48,7 +48,7 @@ test("a model gets the very data that was given, in the run and in a later proce
   }
 });
 
-test("transforms of the context get references, and the model the data of what they leave", async () => {
+test("transforms of the context get references, and the model gets the data of the remaining ones", async () => {
   await using store = openMemoryStore();
   const manager = await openManager({ store });
   await manager.create({ id: "s", userId: "u" });

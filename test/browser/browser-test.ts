@@ -1,7 +1,7 @@
 import type { Browser, BrowserContextOptions, Page } from "playwright-core";
 import { expect, type TestContext, test } from "vitest";
 import { chromiumMissing, launchChromium } from "../../scripts/chromium.mjs";
-import { onFileEnd } from "../file-end.ts";
+import { onFileEnd } from "../on-file-end.ts";
 import { skipBecause } from "../skip.ts";
 import { type ServerKind, StudioServer } from "./studio-server.ts";
 

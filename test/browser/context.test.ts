@@ -2,7 +2,7 @@ import { expect } from "vitest";
 import { browserTest } from "./browser-test.ts";
 
 browserTest(
-  "a message is left out of what the model sees, shortened and brought back, with what that saves, and the cache is explained",
+  "a message is left out of the context, shortened and restored, with the saved tokens, and the cache is explained",
   async ({ server: { client }, open }) => {
     const { header } = await client.sessions.create();
     const { id } = header;

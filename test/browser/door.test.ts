@@ -32,7 +32,7 @@ browserTest(
     await say(page, "Ann was here.");
     await page.getByRole("list", { name: "Sessions" }).getByText("Ann was here.").waitFor();
     expect(await page.getByText("Ben's plans").count()).toBe(0);
-    // Nor by its URL.
+    // Its URL does not grant access either.
     await page.goto(`${server.url}/#/sessions/${header.id}/talk`);
     await page.getByRole("alert").filter({ hasText: "Could not load the session" }).waitFor();
   },

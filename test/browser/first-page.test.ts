@@ -82,3 +82,16 @@ browserTest("results of our own tools are shown as what they are", async ({ open
   await rounds.getByText("src/duration.js").first().waitFor();
   expect(await rounds.getByText("exit_code").count()).toBe(0);
 });
+
+browserTest("a part of the program that cannot be loaded says so, and is loaded again on request", async (given) => {
+  const { open, server } = given;
+  const page = await open({ mayFail: /Failed to load resource|dynamically imported module/ });
+  const part = "**/session-page-*.js";
+  await page.route(part, (route) => route.abort());
+  await page.goto(`${server.url}/#/sessions/${(await sampleIds(server))("Plan a trip")}/talk`);
+  await page.reload();
+  await page.getByRole("alert").getByText("This page could not be loaded.").waitFor();
+  await page.unroute(part);
+  await page.getByRole("button", { name: "Load it again" }).click();
+  await page.getByRole("heading", { name: "Plan a trip" }).waitFor();
+});

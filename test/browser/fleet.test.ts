@@ -5,7 +5,10 @@ import { expect, onTestFinished } from "vitest";
 import { createAgent } from "../../src/agent/agent.ts";
 import { createClient, type RunView } from "../../src/http/client/index.ts";
 import { createServer } from "../../src/http/index.ts";
+import { SessionManager } from "../../src/lifecycle/session-manager.ts";
 import { offline } from "../../src/models/index.ts";
+import { blockedIdOf } from "../../src/session/log/open-runs.ts";
+import { openMemoryStore } from "../../src/stores/memory/index.ts";
 import { redisSkip } from "../redis-server.ts";
 import { skipBecause } from "../skip.ts";
 import { holderOf, openFleet } from "../workers/fleet-support.ts";
@@ -54,7 +57,7 @@ browserTest(
       .waitFor();
     expect(await waiting.getByText("No worker has").count()).toBe(0);
     await own.getByText(/talker for local since \d/).waitFor();
-    await own.getByRole("link", { name: id }).press("Enter");
+    await own.getByRole("link", { name: "Talk." }).press("Enter");
     await expect.poll(() => page.url()).toContain(`#/sessions/${id}/talk`);
   },
   SLOW,
@@ -128,7 +131,7 @@ browserTest(
     await page.getByText("No worker is active.").waitFor();
     const workers = [await fleet.startWorker(), await fleet.startWorker()];
     for (const { child } of workers) await worker(page, new RegExp(`:${child.pid}$`)).waitFor();
-    const { sessionId } = await fleet.ask("rounds=2 ms=60000");
+    await fleet.ask("rounds=2 ms=60000");
     const [holder, other] = await holderOf(workers, /^round /);
     const [dying, living] = [holder, other].map(({ child }) => worker(page, new RegExp(`:${child.pid}$`)));
     await dying?.getByText("1 of 32 runs").waitFor();
@@ -136,7 +139,7 @@ browserTest(
     expect(await living?.getByRole("link").count()).toBe(0);
     holder.child.kill("SIGKILL");
     await dying?.waitFor({ state: "detached" });
-    await living?.getByRole("link", { name: sessionId }).waitFor();
+    await living?.getByRole("link", { name: "rounds=2 ms=60000" }).waitFor();
     const { sessionId: unpainted } = await fleet.manager.create({ userId: "bob" });
     await fleet.manager.request(unpainted, { agent: "painter", input: "Paint." });
     const waiting = page.getByRole("article", { name: "For painter" });
@@ -146,3 +149,26 @@ browserTest(
   },
   SLOW,
 );
+
+browserTest("a run that no worker could start says why, also beside one that only waits", async ({ open }) => {
+  const store = openMemoryStore();
+  const manager = new SessionManager({ store });
+  const agents = [createAgent({ name: "painter", prompt: "", model: offline() })];
+  const server = await createServer({ manager, agents, studioDirectory: STUDIO });
+  onTestFinished(() => server.close({ drainMs: 0 }));
+  const notBefore = new Date(Date.now() + 3_600_000).toISOString();
+  const message = "The tool brush of an open call is not there.";
+  for (const input of ["Paint a cat.", "Paint a dog."]) {
+    const { sessionId } = await manager.create({ userId: "local" });
+    await (await manager.open(sessionId)).setName(input);
+    const { runId } = await manager.request(sessionId, { agent: "painter", input, notBefore });
+    if (input.includes("dog")) continue;
+    const id = blockedIdOf(runId, "TOOL_NOT_FOUND");
+    await store.append(sessionId, [{ type: "run_blocked", id, runId, code: "TOOL_NOT_FOUND", message }]);
+  }
+  const page = await open({ at: `${await server.listen()}/#/fleet` });
+  const waiting = page.getByRole("article", { name: "For painter" });
+  await waiting.getByRole("listitem").filter({ hasText: "Paint a cat." }).getByText(message).waitFor();
+  expect(await waiting.getByText(message).count()).toBe(1);
+  expect(await waiting.getByRole("link").allTextContents()).toEqual(["Paint a cat.", "Paint a dog."]);
+});

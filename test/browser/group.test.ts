@@ -1,5 +1,6 @@
 import { expect } from "vitest";
 import { browserTest } from "./browser-test.ts";
+import { goTo, sampleIds } from "./places.ts";
 
 browserTest(
   "a group is started and followed live, and each agent's view shows only what it may see",
@@ -34,4 +35,29 @@ browserTest(
     await page.getByRole("list", { name: "What writer sees" }).waitFor();
   },
   { server: "slow" },
+);
+
+browserTest(
+  "only a session of several agents, or an empty one where a group could answer, has the view of a group",
+  async ({ open, server }) => {
+    const idOf = await sampleIds(server);
+    const page = await open();
+    const views = page.getByRole("navigation", { name: "Views of the session" });
+    const group = views.getByRole("link", { name: "Group" });
+    await goTo(page, server, `#/sessions/${idOf("A sentence about a cat")}/talk`);
+    await group.waitFor();
+    const { header } = await server.client.sessions.create({ name: "Nothing yet" });
+    await goTo(page, server, `#/sessions/${header.id}/talk`);
+    await group.waitFor();
+    // It goes as soon as a single agent has answered.
+    await page.getByRole("textbox", { name: "Message" }).fill("Hello.");
+    await page.getByRole("button", { name: "Send" }).click();
+    await group.waitFor({ state: "detached" });
+    await goTo(page, server, `#/sessions/${idOf("Plan a trip")}/talk`);
+    await views.getByRole("link", { name: "Lineage" }).waitFor();
+    await page.keyboard.press("Control+k");
+    await page.getByRole("option", { name: "Lineage" }).waitFor();
+    const found = page.getByRole("listbox", { name: "What is found" });
+    expect([await group.count(), await found.getByRole("option", { name: /^Group/ }).count()]).toEqual([0, 0]);
+  },
 );

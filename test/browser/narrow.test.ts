@@ -68,3 +68,23 @@ browserTest("in a narrow window the tree replaces the transcript, and leads back
   await page.reload();
   await page.locator(".transcript-row[aria-current=true]").waitFor();
 });
+
+browserTest(
+  "in a narrow window the overview keeps its navigation whole, and a session has one line above its title",
+  async (given) => {
+    const { open, server } = given;
+    const page = await open({ ...NARROW, at: "#/" });
+    await page.getByRole("link", { name: /^Running/ }).waitFor();
+    const cut = `[...document.querySelectorAll(".app-pages a")].map((each) => each.offsetHeight - each.parentElement.clientHeight)`;
+    expect((await page.evaluate<number[]>(cut)).filter((pixels) => pixels > 0)).toEqual([]);
+    await goTo(page, server, `#/sessions/${(await sampleIds(server))("Interrupted in the middle")}/talk`);
+    const topOf = async (name: string): Promise<number> =>
+      (await page.locator(".session-header").getByText(name, { exact: true }).boundingBox())?.y ?? Number.NaN;
+    const [title, mark] = [await topOf("Interrupted in the middle"), await topOf("Interrupted")];
+    const actions = ["Rename", "More actions"].map((name) => page.getByRole("button", { name }).boundingBox());
+    const [rename, more] = await Promise.all(actions);
+    expect(rename?.y).toBe(more?.y);
+    expect(title).toBeGreaterThan(rename?.y ?? Number.NaN);
+    expect(Math.abs(title - mark)).toBeLessThan(20);
+  },
+);

@@ -18,8 +18,10 @@ browserTest(
     expect((await server.client.sessions.list()).items).toEqual([]);
     expect(await faultsOf(page, ".programs")).toEqual([]);
     await offer.getByRole("button", { name: "Bring them in" }).click();
-    await offer.getByText("Imported, and kept up to date.").nth(1).waitFor();
-    expect(await offer.getByRole("button", { name: "Brought in" }).isDisabled()).toBe(true);
+    await offer.getByText("Codex and pi: imported, and kept up to date until the server stops.").waitFor();
+    expect(await offer.getByRole("button", { name: "Bring them in" }).count()).toBe(0);
+    expect(await offer.getByText(/^opencode export <session>/).count()).toBe(1);
+    expect(await faultsOf(page, ".programs")).toEqual([]);
     const list = page.getByRole("list", { name: "Sessions" });
     await expect.poll(() => list.getByRole("listitem").count()).toBe(3);
     await page.getByRole("button", { name: "Filter" }).click();

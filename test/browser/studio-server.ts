@@ -11,6 +11,12 @@ import { foreignEnvironment, writeForeignSessions } from "../cli/foreign-home.ts
 
 const BUILT = fileURLToPath(new URL("../../dist/cli/skein.js", import.meta.url));
 
+/** The budgets of the server with budgets: one that few answers of the offline model use up, and one that they do not. */
+const BUDGETS = [
+  { per: "user", window: "1d", totalTokens: 60, warnAt: 0.2 },
+  { per: "user", window: "30d", totalTokens: 1_000_000 },
+];
+
 /** Longer than the lease of a killed process. */
 const LATER_SECONDS = 60;
 
@@ -25,10 +31,20 @@ export const TOKENS = {
 /**
  * The program of a server: the command line's server for everyone on this machine, with sample sessions and a
  * workspace; the same with a token; the same on a machine with sessions of other programs; the same for users with tokens; the same with runs that park immediately; one with
- * a slow model; one whose model calls tools on request; or one with a page of the AI SDK or of AG-UI instead of the
+ * budgets of its users; one with a slow model; one whose model calls tools on request; or one with a page of the AI SDK or of AG-UI instead of the
  * studio.
  */
-export type ServerKind = "serve" | "own" | "programs" | "tokens" | "parking" | "slow" | "asking" | "chat" | "ag-ui";
+export type ServerKind =
+  | "serve"
+  | "own"
+  | "programs"
+  | "tokens"
+  | "parking"
+  | "budgets"
+  | "slow"
+  | "asking"
+  | "chat"
+  | "ag-ui";
 
 const PROGRAMS: Readonly<
   Record<ServerKind, (directory: string, port: number, aheadSeconds: number) => readonly string[]>
@@ -52,6 +68,10 @@ const PROGRAMS: Readonly<
   parking: (directory, port) => [
     ...[BUILT, "serve", "--json", "--open-to-this-machine", "--park-after", "0", "--port", String(port)],
     ...["--store", `sqlite:${join(directory, "skein.db")}`, "--workspace", join(directory, "workspace")],
+  ],
+  budgets: (directory, port) => [
+    ...[BUILT, "serve", "--json", "--open-to-this-machine", "--port", String(port)],
+    ...["--store", `sqlite:${join(directory, "skein.db")}`],
   ],
   asking: (directory, port) => [
     fileURLToPath(new URL("programs/asking-server.mjs", import.meta.url)),
@@ -99,7 +119,12 @@ export class StudioServer implements AsyncDisposable {
     );
     await writeFile(join(directory, "tokens"), lines.join("\n"));
     if (kind === "programs") await writeForeignSessions(homeOf(directory));
-    return new StudioServer(kind, directory, await launch(directory, PROGRAMS[kind](directory, 0, 0)));
+    return new StudioServer(kind, directory, await launch(directory, PROGRAMS[kind](directory, 0, 0), kind));
+  }
+
+  /** The database of its sessions. */
+  get databasePath(): string {
+    return join(this.#directory, "skein.db");
   }
 
   /** Kills it, as a power cut does. */
@@ -113,7 +138,11 @@ export class StudioServer implements AsyncDisposable {
   /** Restarts it at the same URL, with a clock after the end of a killed process's lease. */
   async restart(): Promise<void> {
     const port = Number(new URL(this.url).port);
-    const { child } = await launch(this.#directory, PROGRAMS[this.#kind](this.#directory, port, LATER_SECONDS));
+    const { child } = await launch(
+      this.#directory,
+      PROGRAMS[this.#kind](this.#directory, port, LATER_SECONDS),
+      this.#kind,
+    );
     this.#child = child;
   }
 
@@ -133,14 +162,15 @@ interface Launched {
   readonly token?: string;
 }
 
-async function launch(directory: string, args: readonly string[]): Promise<Launched> {
+async function launch(directory: string, args: readonly string[], kind: ServerKind): Promise<Launched> {
   // Keys of the developer would offer models that cost money.
   const keys = { OPENAI_API_KEY: "", ANTHROPIC_API_KEY: "" };
-  // Nor must sessions of the developer's own programs be shown.
+  // Sessions of the developer's own programs must not be shown.
   const env = {
     ...process.env,
     ...foreignEnvironment(homeOf(directory)),
     SKEIN_HOME: join(directory, "home"),
+    ...(kind === "budgets" && { SKEIN_BUDGETS: JSON.stringify(BUDGETS) }),
     ...keys,
   };
   const child = spawn(process.execPath, ["--no-warnings", ...args], { env });

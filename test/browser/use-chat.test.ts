@@ -1,6 +1,15 @@
 import { createHash } from "node:crypto";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import type { Page } from "playwright-core";
 import { expect } from "vitest";
+import { importSession } from "../../src/export/index.ts";
+import { copyStore } from "../../src/stores/copy/copy-store.ts";
+import { openMemoryStore } from "../../src/stores/memory/index.ts";
+import { openSqliteStore } from "../../src/stores/sqlite/index.ts";
+import { holds } from "../../src/testing/store/blob-cases.ts";
+import { backends } from "../store-backends.ts";
 import { type BrowserTest, browserTest } from "./browser-test.ts";
 import { pictureWidth, samplePicture } from "./sample-picture.ts";
 
@@ -94,9 +103,9 @@ browserTest(
 );
 
 browserTest(
-  "a picture given to useChat is seen by the model byte for byte, and shown again after a reload",
+  "a picture given to useChat is seen by the model byte for byte, shown after a reload, and survives a fork, an export, an import and a copy to every store",
   async (given) => {
-    const { page } = await openChat(given);
+    const { id, page } = await openChat(given);
     const picture = samplePicture();
     await page.getByLabel("Files").setInputFiles({ name: "stripes.png", mimeType: "image/png", buffer: picture });
     await say(page, "What is this?");
@@ -106,6 +115,23 @@ browserTest(
     await page.reload();
     await expect.poll(async () => (await lines(page)).at(-1)).toBe(answer);
     await expect.poll(() => pictureWidth(page, "shown")).toBe(64);
+    const { client } = given.server;
+    const fork = await client.sessions.fork(id, { branchName: "copy" });
+    const file = await client.sessions.exportFile(fork.header.id, { format: "jsonl" });
+    await using imported = openMemoryStore();
+    await importSession(imported, (await file.text()).trimEnd().split("\n"));
+    await holds(imported, fork.header.id, picture);
+    const directory = await mkdtemp(join(tmpdir(), "skein-use-chat-"));
+    try {
+      await using own = await openSqliteStore({ path: given.server.databasePath });
+      for (const backend of backends) {
+        await using store = await backend.open(join(directory, backend.name));
+        expect((await copyStore(own, store)).failures).toEqual([]);
+        for (const each of [id, fork.header.id]) await holds(store, each, picture);
+      }
+    } finally {
+      await rm(directory, { recursive: true, force: true });
+    }
   },
   CHAT,
 );

@@ -11,7 +11,7 @@ import type { JsonValue } from "../../src/internal/json.ts";
 import { SessionBusyError, SessionError } from "../../src/session/errors.ts";
 import { saying } from "../sample-run.ts";
 
-/** What is printed for some outputs, and the printed errors. */
+/** The printed text for some outputs, and the printed errors. */
 async function printed(outputs: readonly (ChatOutput | RunEvent)[], colours = false): Promise<[string, string[]]> {
   let text = "";
   const problems: string[] = [];
@@ -130,7 +130,7 @@ test("prints that a turn was stopped, or why it failed", async () => {
   expect((await printed([textDelta("ha"), retry, textDelta("yes")]))[0]).toBe("ha\nToo busy. Retrying.\nyes\n");
 });
 
-test("replaces control characters, wherever the pieces are split", async () => {
+test("replaces control characters, also across pieces of a stream", async () => {
   const evil = fc.string({ unit: fc.constantFrom("a", "\n", "\r", "\u001b", "\u009b", "\u0007", "\u202e", "😀", "é") });
   await fc.assert(
     fc.asyncProperty(evil, fc.array(fc.nat(20)), async (said, cuts) => {

@@ -6,6 +6,7 @@ import { stripVTControlCharacters } from "node:util";
 import { expect, onTestFinished, type TestContext, test } from "vitest";
 import { chat } from "../../src/cli/commands/chat.ts";
 import { runProgram } from "../../src/cli/run-program.ts";
+import { createHeader } from "../../src/session/log/header.ts";
 import { textOf } from "../../src/session/message.ts";
 import { openSqliteStore } from "../../src/stores/sqlite/index.ts";
 import { SessionTree } from "../../src/tree/session-tree.ts";
@@ -68,11 +69,20 @@ function start(home: string, args: readonly string[]): Talk {
 
 /** Starts the program on a pseudo-terminal; its first line is the id of the process. */
 function startAtTerminal(context: TestContext, home: string, args: readonly string[]): Talk {
+  return startChatIn(context, home, { home, args: ["--workspace", home, ...args] });
+}
+
+/** The same in a directory, which is the workspace unless the arguments name one. */
+function startChatIn(
+  context: TestContext,
+  cwd: string,
+  { home, args }: { readonly home: string; readonly args: readonly string[] },
+): Talk {
   if (!existsSync(SCRIPT)) skipBecause(context, "there is no program here that makes a terminal: script of util-linux");
-  const words = [process.execPath, "--no-warnings", builtProgram(), "chat", "--workspace", home, ...args];
+  const words = [process.execPath, "--no-warnings", builtProgram(), "chat", ...args];
   const line = `echo pid=$$; exec ${words.map((word) => `'${word}'`).join(" ")}`;
-  const env = { ...process.env, SKEIN_HOME: home, TERM: "xterm", SHELL: "/bin/sh" };
-  return new Talk(spawn(SCRIPT, ["--quiet", "--return", "--flush", "--command", line, "/dev/null"], { env }));
+  const env = { ...process.env, SKEIN_HOME: home, SKEIN_STORE: "", TERM: "xterm", SHELL: "/bin/sh" };
+  return new Talk(spawn(SCRIPT, ["--quiet", "--return", "--flush", "--command", line, "/dev/null"], { cwd, env }));
 }
 
 async function storedTurns(home: string): Promise<string[]> {
@@ -239,4 +249,56 @@ test("continues a run that was killed while it waited for approval", async (cont
     "tool",
     "assistant",
   ]);
+});
+
+test("asks at a terminal before the tools work in a directory that the session does not belong to", async (context) => {
+  const [home, elsewhere] = [await makeWorkspace(), await makeWorkspace()];
+  const first = start(home, []);
+  first.child.stdin?.end("list the files\n");
+  expect(await first.ended).toBe(0);
+  const turns = await storedTurns(home);
+  const question = /Session \S+ belongs to "([^"]+)"\. Let the tools work in "([^"]+)"\? \[y\/n\] $/;
+  const continued = () => startChatIn(context, elsewhere, { home, args: ["last"] });
+
+  const no = continued();
+  expect((await no.hears(question)).slice(1)).toEqual([home, elsewhere]);
+  // Enter alone and other words are no answer.
+  no.type("\r");
+  await no.hears(/\[y\/n\] $/);
+  no.type("write hi to a.txt\r");
+  await no.hears(/\[y\/n\] $/);
+  no.type("n\r");
+  expect(await no.ended).toBe(1);
+  expect([await storedTurns(home), await readdir(elsewhere)]).toEqual([turns, []]);
+
+  const yes = continued();
+  await yes.hears(question);
+  yes.type("yes\r");
+  await yes.hears(/> $/);
+  yes.type("write hi to a.txt\r");
+  await yes.hears(/\[y\/n\] $/);
+  yes.type("y\r");
+  await yes.hears(/I wrote a\.txt/);
+  expect(await readFile(join(elsewhere, "a.txt"), "utf8")).toBe("hi");
+  expect(await readdir(home)).not.toContain("a.txt");
+
+  // In the session's own directory there is no question.
+  const own = startChatIn(context, home, { home, args: ["last"] });
+  const [prompt] = await own.hears(/\[y\/n\] $|> $/);
+  expect(prompt).toBe("> ");
+});
+
+test("shows the directory that an imported session claims, without characters that reorder it, and does not trust it", async (context) => {
+  const [home, elsewhere] = [await makeWorkspace(), await makeWorkspace()];
+  const cwd = `${elsewhere}/\u202egnp.exe`;
+  const header = createHeader({ id: "planted", userId: "local", cwd });
+  {
+    await using store = await openSqliteStore({ path: join(home, "skein.db") });
+    await store.create({ ...header, inherited: { entries: 0, counts: false } });
+  }
+  const talk = startChatIn(context, elsewhere, { home, args: ["planted"] });
+  const raw: string[] = [];
+  talk.child.stdout?.on("data", (part: Buffer) => raw.push(part.toString()));
+  await talk.hears(/was imported and claims to belong to "[^"]*gnp\.exe"\. Let the tools work in "[^"]+"\? \[y\/n\] $/);
+  expect(raw.join("")).not.toContain("\u202e");
 });

@@ -142,7 +142,7 @@ describe("the help", () => {
     }
   });
 
-  test("is printed for a command in three ways, whatever else the line contains", async () => {
+  test("is printed for a command in three ways, also beside other arguments", async () => {
     const [wanted] = commands.filter(({ name }) => name === "merge");
     const stdout = `${commandHelp(wanted as (typeof commands)[number])}\n`;
     for (const args of [

@@ -88,7 +88,7 @@ test("list shows sessions newest first, by user, status and parent, page by page
   expect(await ids("--deleted")).toEqual(["plan-b"]);
 });
 
-test("list says how to start without a store, and rejects a missing store that was named", async () => {
+test("list without a store says how to start, and rejects a named store that is missing", async () => {
   vi.stubEnv("SKEIN_HOME", join(await makeDirectory(), "none"));
   onTestFinished(() => void vi.unstubAllEnvs());
   const said = "There are no sessions yet. Start one with skein chat, or name another store with --store URL.\n";
@@ -214,7 +214,7 @@ test("fork begins at the leaf, at an entry or at a checkpoint", async () => {
   expect(missing).toMatchObject({ code: 1, stderr: 'There is no checkpoint "nowhere".\n' });
 });
 
-test("merge previews, appends, and appends nothing twice", async () => {
+test("merge has a preview, appends, and is idempotent", async () => {
   const store = await sampleStore();
   const merge = (...args: string[]) => linesOf("merge", "plan", "plan-b", "--store", store, ...args);
   const would = ["+ message q2", "+ message a3", "Session plan would get 2 entries."];
@@ -251,7 +251,7 @@ test("compact replaces the older part of the context by a summary, and undoes th
   expect(wrong).toMatchObject({ code: 2, stderr: expect.stringContaining("anthropic, offline, openai") });
 });
 
-test("omit leaves an entry out or shortens it and says what that saves, and undo-edit brings it back", async () => {
+test("omit leaves an entry out or shortens it and prints the saved tokens, and undo-edit reverts that", async () => {
   const store = await sampleStore();
   const answer = async () => {
     await using opened = await openStore(store);
@@ -420,7 +420,7 @@ test("only sweep expires sessions that were idle for too long", async () => {
   expect(await runHere(["merge", "old", "new", "--store", store])).toEqual({
     code: 1,
     stdout: "",
-    stderr: "Session old has expired; fork it to go on from here.\n",
+    stderr: "Session old has expired; fork it to continue.\n",
   });
   expect((await runHere(["sweep", "--idle", "0s", "--store", store])).code).toBe(2);
 });

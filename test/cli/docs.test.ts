@@ -32,6 +32,11 @@ const questions: readonly [question: string, searches: readonly string[], page: 
   ["Can another model answer if one is down?", ["fallback model"], /a-fallback-model/, /another model answers/],
   ["Does it work behind PgBouncer?", ["pgbouncer"], /questions|stores/, /prepare: false/],
   ["How do I upgrade?", ["upgrade to a new version"], /questions/, /migrated when it is opened/],
+  ["Can I drop a message?", ["drop a message"], /questions/, /tree\.omit/],
+  ["What about two tabs?", ["two tabs"], /questions/, /SESSION_BUSY/],
+  ["Can I delete a user's data?", ["delete user data gdpr"], /questions/, /skein erase/],
+  ["Is there a Python client?", ["python"], /questions/, /HTTP API/],
+  ["I use LangChain.", ["langchain"], /questions|from-langgraph/, /LangGraph/],
   ["Does it use prompt caching?", ["prompt caching"], /questions|models|what-it-costs/, /cache/],
 ];
 
@@ -40,6 +45,19 @@ test.each(questions)("a newcomer who asks “%s” finds the answer within two s
   const answering = found.filter((hit) => page.test(hit.page.name) && answer.test(hit.section.text));
   expect(searches.length).toBeLessThanOrEqual(2);
   expect(answering, found.map((hit) => `${hit.page.name}: ${hit.section.heading}`).join("\n")).not.toEqual([]);
+});
+
+test("each term of other libraries in the glossary finds a page that the glossary links", async () => {
+  const [, table = ""] = (await readFile(join(DOCS, "glossary.md"), "utf8")).split("## Words that people look for");
+  const rows = [...table.matchAll(/^\| ([^|]+) \| [^|]+ \| (.*\]\(.*) \|$/gm)];
+  const missing = rows.flatMap(([, terms = "", links = ""]) => {
+    const linked = [...links.matchAll(/\]\(([\w/-]+)\.md/g)].map(([, page]) => page);
+    const found = (term: string) => searchDocs(index, term, 4).map(({ page }) => page.name);
+    // `skein chat` has a page of its own.
+    return terms.split(", ").filter((term) => term !== "chat" && !found(term).some((page) => linked.includes(page)));
+  });
+  expect(rows.length).toBeGreaterThan(30);
+  expect(missing).toEqual([]);
 });
 
 test("shows the pages that were found, the best section, a page by its name and a section of it", async () => {
@@ -69,7 +87,7 @@ test("lists all pages without words, and says so when nothing was found", async 
   expect(mistyped.stderr).toContain("telemetry");
 });
 
-test("--open writes the page as a file of its own and opens it", async () => {
+test("--open writes the page to a separate file and opens it", async () => {
   const directory = await makeDirectory();
   const opened = join(directory, "opened");
   for (const name of ["xdg-open", "open"]) {

@@ -108,7 +108,7 @@ test("delete removes the file snapshots of the session's checkpoints", async () 
 
 test("prune --erase erases old sessions without keeping them as deleted", async () => {
   await using store = await openSqliteStore({ path: join(directory, "skein.db") });
-  await openManager(store).close("calm-fork");
+  await (await openManager(store)).close("calm-fork");
   const args = ["prune", "--erase", "0s", "--status", "closed", "--store", url];
   expect(await jsonOf(...args)).toMatchObject({ erased: ["calm-fork"], deleted: [] });
   expect([await store.head("calm-fork"), await store.undelete("calm-fork")]).toEqual([null, false]);

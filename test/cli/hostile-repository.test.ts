@@ -242,7 +242,7 @@ describe("the trust in a store", () => {
     }
   });
 
-  test("a database with a trigger is only opened if it is trusted, because the trigger could change what is written", async () => {
+  test("a database with a trigger is only opened if it is trusted, because the trigger could change writes", async () => {
     const repository = await makeRepository();
     const database = await openSqlite(repository.storePath);
     database.exec("CREATE TRIGGER spy AFTER INSERT ON entries BEGIN UPDATE entries SET body = body; END");

@@ -50,7 +50,7 @@ test("an imported forged log has no run to recover in a pipe, and its command do
   expect((await opened.head("forged"))?.header).toMatchObject({ sandbox: null, inherited: { entries: 8 } });
 });
 
-test("--trust trusts the log, but in a pipe a call that needs approval is denied all the same", async () => {
+test("--trust trusts the log, but without a terminal a call that needs approval is denied", async () => {
   const { home, store, file, marker } = await prepare();
   const imported = await runProcess("import", file, "--store", store, "--trust");
   expect(imported.stdout).toBe("Session forged has been imported with 7 entries.\n");

@@ -1,6 +1,6 @@
 import { execFile, spawnSync } from "node:child_process";
-import { mkdir, stat, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { mkdir, readFile, stat, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { expect, test, vi } from "vitest";
 import { printOverview } from "../../src/cli/overview.ts";
@@ -25,7 +25,7 @@ test("shows the sessions of the default store, and what other programs left, cou
     [
       "Sessions here       0 in ~/skein",
       "On this machine     Codex 1 · opencode · pi 2",
-      "                    skein serve --follow all     look at them, search them, go on with them",
+      "                    skein serve --follow all     view, search and continue them",
       "                    opencode export <session> > talk.json && skein import talk.json  import a session of opencode",
       "Begin               skein chat · skein serve · skein docs · skein --help",
       "",
@@ -36,7 +36,7 @@ test("shows the sessions of the default store, and what other programs left, cou
   expect(await overview()).toContain("Sessions here       1 in ~/skein\n");
 });
 
-test("creates no store by looking, and says nothing of programs that are not there", async () => {
+test("creates no store, and does not list programs that are not installed", async () => {
   const { directory } = await foreignHome({ empty: true });
   expect(await overview()).toBe(
     "Sessions here       0 in ~/skein\nBegin               skein chat · skein serve · skein docs · skein --help\n",
@@ -88,4 +88,18 @@ test("import --all imports what every program keeps in files, leaves out databas
     const { code, stderr } = await runHere(["import", "--all", ...more]);
     expect([code, stderr]).toEqual([2, expect.stringMatching(/^Give --all or (a file|--from), not both\.\n$/)]);
   }
+});
+
+test("loads neither the core nor a store to show it", async () => {
+  const chunks = join(dirname(builtProgram()), "..", "chunks");
+  const loaded = new Set<string>();
+  const load = async (name: string): Promise<void> => {
+    if (loaded.has(name)) return;
+    loaded.add(name);
+    const text = await readFile(join(chunks, name), "utf8");
+    for (const [, next = ""] of text.matchAll(/^(?:import|export) .*from "\.\/([^"]+)";$/gm)) await load(next);
+  };
+  await load("overview.js");
+  expect([...loaded]).toContain("find-programs.js");
+  expect([...loaded]).not.toContain("core.js");
 });

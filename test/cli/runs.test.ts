@@ -133,6 +133,20 @@ test("lists several questions of a session, and answers each by its number or a 
   expect(["one", "two"].map((name) => existsSync(join(place.workspace, name)))).toEqual([true, true]);
 });
 
+test("lists since when a run has been open that nobody requested, and which program it waits for after an answer", async () => {
+  const path = join(await makeDirectory(), "skein.db");
+  const place = { store: `sqlite:${path}`, workspace: await makeDirectory() };
+  await using store = await openSqliteStore({ path });
+  await using manager = new SessionManager({ store });
+  await store.create(createHeader({ id: "s" }));
+  const model = scripted([calling(callOf("c", "run_shell_command", { command: "ls" }))]);
+  const agent = createAgent({ name: "keeper", prompt: "", model, tools: workspaceTools, builtInTools: false });
+  const { questions } = await manager.run("s", agent, "Go", { ask: "writes", workspace: place.workspace });
+  await manager.approve("s", questions[0]?.question ?? "");
+  const [, line] = await linesOf(place, "runs");
+  expect(line).toMatch(/^s +\S+ +requested +keeper +\d{4}-\d\d-\d\d \d\d:\d\d +its turn in a program that has keeper$/);
+});
+
 test("lists the question of a run that has not parked, and delivers the answer to the process that runs it", async () => {
   const path = join(await makeDirectory(), "skein.db");
   const place = { store: `sqlite:${path}`, workspace: await makeDirectory() };

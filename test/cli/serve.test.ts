@@ -148,6 +148,28 @@ test("serve offers the models of providers with a key, and always the offline mo
   expect(new Set(providers)).toEqual(new Set(["offline", "anthropic"]));
 });
 
+test.for([
+  [
+    {},
+    /^No agent is configured and no API key is set: the agent assistant answers with the offline model, .* --agent NAME=PROVIDER\/MODEL\.$/,
+  ],
+  [
+    { OPENAI_API_KEY: "not-a-key" },
+    /^No agent is configured: the agent assistant answers with openai\/\S+, the first model whose key is set\. Choose another with --agent NAME=PROVIDER\/MODEL\.$/,
+  ],
+  [
+    { ANTHROPIC_API_KEY: "not-a-key", OPENAI_API_KEY: "not-a-key" },
+    /^No agent is configured: the agent assistant answers with anthropic\//,
+  ],
+] as const)("serve without --agent prints which model answers, with the keys of %j", async ([keys, line]) => {
+  const env = { ...process.env, OPENAI_API_KEY: "", ANTHROPIC_API_KEY: "", ...keys };
+  const child = spawn(process.execPath, [builtProgram(), "serve", "--port", "0", "--store", "memory:"], { env });
+  onTestFinished(() => void child.kill("SIGKILL"));
+  const lines = createInterface(child.stdout)[Symbol.asyncIterator]();
+  expect((await lines.next()).value).toMatch(/^Skein listens on /);
+  expect((await lines.next()).value).toMatch(line);
+});
+
 test("serve creates sample sessions once, one of them with many tool rounds, and offers a sample group", async () => {
   const store = `sqlite:${join(await makeDirectory(), "skein.db")}`;
   const names = async (): Promise<string[]> => {

@@ -59,7 +59,7 @@ test("serve --token-file expires sessions by SKEIN_SESSION_TTL, and has the limi
   expect(printed).toMatch(/A user may have 3 open sessions .* idle for 3600 s expires and cannot be reactivated/);
 });
 
-test("sweep expires nothing without --idle, whatever the environment sets", async () => {
+test("sweep expires nothing without --idle, even if the environment sets a time", async () => {
   vi.stubEnv("SKEIN_SESSION_TTL", "60");
   const store = await storeWithOldSession();
   expect(await runHere(["sweep", "--store", store])).toEqual({

@@ -95,7 +95,7 @@ test("worker executes requested runs, hands over active ones at SIGTERM, and exi
   expect(await store.leaseOf(open)).toBeNull();
 });
 
-test("worker starts nothing in an untrusted store, and says so", async (context) => {
+test("worker starts no run in an untrusted store, and prints that", async (context) => {
   if (redisSkip !== null) skipBecause(context, redisSkip);
   const directory = await makeDirectory();
   const name = `stranger-${process.pid}`;

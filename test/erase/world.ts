@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { AppendMerge, SummaryMerge } from "../../src/lifecycle/index.ts";
 import {
+  type ContentPart,
   createAgent,
   createHeader,
   defineTool,
@@ -57,6 +58,7 @@ export async function makeWorld(store: SessionStore, word: string): Promise<Worl
   await makeMerges(store, manager, word);
   await makeGroups(store, word);
   await makeRepetitions(store, manager, word);
+  await makeRequests(store, word);
   await store.create(createHeader({ id: "thrown-away", userId: ADA }), { entries: [said("thrown-1", word)] });
   await store.delete("thrown-away");
   await store.create(createHeader({ id: "calm", userId: BOB }), { entries: [said("calm-1", "nothing of the kind")] });
@@ -76,6 +78,7 @@ export async function makeWorld(store: SessionStore, word: string): Promise<Worl
       "steered",
       "steered-fork",
       "clash",
+      "asked",
     ],
   };
 }
@@ -226,6 +229,24 @@ async function makeRepetitions(store: SessionStore, manager: SessionManager, wor
   await store.delete("marked-deleted");
 }
 
+/** Runs that she requests in a session of his, with a schema, a model and files of hers, and what they cost her. */
+async function makeRequests(store: SessionStore, word: string): Promise<void> {
+  const manager = new SessionManager({ store, budgets: [{ per: "user", window: "1d", totalTokens: 1_000_000 }] });
+  const ada = { actor: { userId: ADA, admin: true } };
+  await store.create(createHeader({ id: "asked", userId: BOB }), { entries: [said("asked-1", "welcome")] });
+  const usage = { inputTokens: 3, outputTokens: 4, totalTokens: 7 };
+  const answer: ScriptedReply = { role: "assistant", content: '{"found":1}', usage };
+  const agentOf = () =>
+    createAgent({ name: "helper", prompt: "Find it.", model: scripted([answer]), builtInTools: false });
+  const output = { type: "object", properties: { found: { type: "number", description: `how often ${word}` } } };
+  const input = [{ type: "text", text: `find ${word}` } as const, fileOf(word)];
+  await manager.request("asked", { agent: "helper", input, runId: "requested", options: { output } }, ada);
+  await (await manager.recover("asked", { helper: agentOf() }))?.run;
+  await manager.run("asked", agentOf(), [{ role: "user", content: `and ${word}` }], { ...ada, output, stop: [word] });
+  await manager.request("asked", { agent: "helper", input: "Hi.", runId: "other-model", model: `p/${word}` }, ada);
+  await manager.cancel("asked", { runId: "other-model" }, ada);
+}
+
 /** A run of his that she steers, whose call she denies with a reason, and that she cancels. */
 async function runWith(store: SessionStore, manager: SessionManager, word: string): Promise<void> {
   await store.create(createHeader({ id: "steered", userId: BOB }));
@@ -284,6 +305,12 @@ function call(id: string, word: string): EntryDraft {
   return { type: "message", id, message: { role: "assistant", content: `looking for ${word}`, toolCalls } };
 }
 
+/** A file with a text in its name and its content, which is long enough to be stored beside the log. */
+function fileOf(text: string): ContentPart {
+  const data = Buffer.from(`${text}\n`.repeat(2_000)).toString("base64");
+  return { type: "file", name: text.replaceAll("\u0000", ""), mediaType: "text/plain", data };
+}
+
 /**
  * A hundred variants of a word: in quotes, in other letters, beside characters with a special meaning in JSON, SQL and indexes.
  */
@@ -325,6 +352,7 @@ export async function sayInEveryForm(
   for (const [index, text] of texts.entries()) {
     const id = `form-${index}`;
     const plain = text.replaceAll("\u0000", "");
+    const asked = { role: "user", content: [{ type: "text", text }, fileOf(text)] } as const;
     const forms: EntryDraft[] = [
       said(id, text),
       { type: "message", id, message: { role: "user", content: [{ type: "text", text }], metadata: { text } } },
@@ -337,6 +365,10 @@ export async function sayInEveryForm(
       { type: "cancel", id, runId: "r1", reason: text },
       { type: "queued", id, runId: "r1", kind: "followUp", content: text },
       { type: "erased", id, was: plain, reason: text },
+      { type: "context_edit", id, targetId: "group-1", message: { role: "user", content: text }, reason: text },
+      { type: "run_request", id: `run:${id}`, runId: id, agent: "helper", model: `p/${plain}`, messages: [asked] },
+      { type: "setup", id, agent: "helper", instructions: text, output: { description: text }, stop: [text] },
+      { type: "message", id, message: { role: "user", content: [fileOf(text)] } },
     ];
     await store.append(sessionId, [forms[index % forms.length] as EntryDraft], options);
     if (index % 10 === 0)

@@ -185,7 +185,7 @@ describe("an export as HTML", () => {
     expect(text).toContain('image: "><script>');
   });
 
-  test("lets no quote end an attribute", async () => {
+  test("escapes quotes in attributes", async () => {
     await using store = await openMemoryStore();
     const name = '" onerror="x';
     await fillWith(store, [
@@ -197,7 +197,7 @@ describe("an export as HTML", () => {
     expect(tags.at(-1)?.attributes.get("href")).toBe('https://a.b/"onclick="x"');
   });
 
-  test("runs no script and stays well-formed, whatever the messages contain", async () => {
+  test("runs no script and stays well-formed for any messages", async () => {
     await fc.assert(
       fc.asyncProperty(hostile, hostile, hostile, async (a, b, c) => {
         await using store = await openMemoryStore();

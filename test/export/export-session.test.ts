@@ -134,7 +134,7 @@ describe("an export as Markdown", () => {
     expect(await exported(store, "markdown")).toContain("900 tokens before · undone");
   });
 
-  test("keeps messages inside their quotation, whatever they contain", async () => {
+  test("keeps any message inside its quotation", async () => {
     await fc.assert(
       fc.asyncProperty(hostileMarkdown, hostileMarkdown, async (said, returned) => {
         await using store = await openMemoryStore();

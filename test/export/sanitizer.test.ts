@@ -45,7 +45,7 @@ describe("a text without its secrets", () => {
     expect(sanitizeText(text)).toBe("[secret 1] works\nDB_PASSWORD=[secret 1]\nsee ?p=[secret 1]");
   });
 
-  test("does not replace a common word everywhere because it once was a password", () => {
+  test("does not replace a common word everywhere if it was used as a password once", () => {
     expect(sanitizeText("the password is used as PASSWORD=password")).toBe(
       "the password is used as PASSWORD=[secret 1]",
     );
@@ -163,7 +163,7 @@ test("long repetitions of fragments of secrets are sanitized in acceptable time"
 });
 
 describe("a value without its secrets", () => {
-  test("keeps its keys, and knows a secret by its key", () => {
+  test("keeps its keys, and detects a secret by its key", () => {
     const value = { password: "hunter2", apiKeys: ["first one", "second one"], user: "ann", port: 80, token: null };
     expect(createSanitizer().sanitize(value)).toEqual({
       password: "[secret 1]",

@@ -94,7 +94,7 @@ describe("a run that its process left", () => {
     ]);
   });
 
-  test("without a name is left by a worker, also by one with a single agent, and taken up in code", async () => {
+  test("without a name is not recovered by a worker, also by one with a single agent, but can be recovered in code", async () => {
     const store = openMemoryStore();
     const id = await withDeadCall(store, undefined);
     await using manager = new SessionManager({ store });

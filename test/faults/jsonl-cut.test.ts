@@ -34,7 +34,7 @@ async function written(directory: string) {
   return { bytes: await readFile(path), name: basename(path), steps, entries };
 }
 
-test("recovers whole appends, and can be continued, wherever a write was cut", async () => {
+test("recovers whole appends, and can be continued, after a cut at any byte", async () => {
   const { bytes, name, steps, entries } = await written(await makeDirectory());
   const directory = await makeDirectory();
   const path = join(directory, name);
@@ -70,7 +70,7 @@ test("recovers whole appends, and can be continued, wherever a write was cut", a
   await fc.assert(fc.asyncProperty(fc.nat(bytes.length), check), { numRuns: 150, seed: 7 });
 });
 
-test("comes back the same when the index knows more than the file has", async () => {
+test("is read the same when the index covers more than the file has", async () => {
   const directory = await makeDirectory();
   const { store, path } = await makeSession(directory);
   const text = "x".repeat(6000);

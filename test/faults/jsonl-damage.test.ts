@@ -46,7 +46,7 @@ interface Case {
   readonly lines: readonly (string | object)[];
   readonly line: number;
   readonly reason: RegExp;
-  /** What salvage shows: ids, lost ones with a question mark. */
+  /** The salvaged entries: ids, with a question mark for lost ones. */
   readonly salvaged: readonly string[];
   /** The path to the leaf, when it is not all of them. */
   readonly path?: readonly string[];
@@ -61,7 +61,7 @@ const cases: readonly Case[] = [
     salvaged: ["1", "?2", "3", "4"],
   },
   {
-    name: "a line whose id is gone",
+    name: "a line without its id",
     lines: [one, without(JSON.stringify(two)).slice(0, 70), three, four_],
     line: 3,
     reason: /not JSON/,
@@ -261,7 +261,7 @@ test.each(cases)("repairs $name permanently, and keeps the bytes", async ({ line
   expect(await repairFile(path)).toMatchObject({ damage: [], sideFile: null });
 });
 
-test("finds three damaged bytes in the middle of a large file, wherever the index is", async () => {
+test("finds three damaged bytes in the middle of a large file, before and after the end of the index", async () => {
   const directory = await makeDirectory();
   const drafts = Array.from({ length: 150 }, (_, i): EntryDraft => user(`${i} ${"x".repeat(5000)}`, `e${i}`));
   const { store, path } = await makeSession(directory, drafts);
@@ -344,7 +344,7 @@ test("opens a file with any name, anywhere, and continues it", async () => {
   await expect(store.openFile(join(directory, "nowhere.jsonl"))).rejects.toMatchObject({ code: "SESSION_NOT_FOUND" });
 });
 
-test("lists a file that is still being written by a run, and knows it again when it gets its final name", async () => {
+test("lists a file that a run still writes, and recognizes it when it gets its final name", async () => {
   const directory = await makeDirectory();
   const partial = await writeLog(directory, four, HEADER, `${sessionFileName(HEADER)}.__partial__`);
   const store = await openStore(directory);
@@ -382,7 +382,7 @@ test("reports which of two files with one session is not shown", async () => {
   expect(basename(dirname(copy))).toBe(basename(directory));
 });
 
-test("a damage that comes while a session is open is found by the next read, not folded in", async () => {
+test("damage that occurs while a session is open is found by the next read, not folded", async () => {
   const directory = await makeDirectory();
   const { store, path } = await makeSession(directory, [user("one", "1")]);
   await new Promise((resolve) => setTimeout(resolve, 40));

@@ -72,7 +72,7 @@ async function spoil(path: string, how: string, at: number, older: Buffer | null
   }
 }
 
-test("a valid, old, missing or damaged index never changes what is read", async () => {
+test("the read log is the same with a valid, old, missing or damaged index", async () => {
   const check = async (steps: readonly Parameters<Parameters<typeof step.map>[0]>[0][]): Promise<void> => {
     const directory = await makeDirectory();
     const model = openMemoryStore();
@@ -353,7 +353,7 @@ test("indexes a session with many variables, and rewrites them only after enough
   expect(await tellSettings(await openStore(directory, { readOnly: true }))).toEqual(told);
 });
 
-test("keeps every append that comes while the first look-up by id reads the whole log", async () => {
+test("keeps every append during the first look-up by id, which reads the whole log", async () => {
   const directory = await makeDirectory();
   const { store } = await makeSession(directory);
   for (let index = 0; index < 60; index++) await store.append("a", [user(LONG, `e${index}`)]);

@@ -76,7 +76,7 @@ test("two processes that append to one file lose nothing and follow each other o
     JSON.parse(line);
 });
 
-test("two processes that append without a pause take turns", async () => {
+test("two processes that append without a pause both make progress", async () => {
   const directory = await makeDirectory();
   const { store } = await makeSession(directory);
   const both = ["x", "y"].map((tag) => start("write.mjs", [`jsonl:${directory}`, "a", tag, "100000", "1"]));
@@ -95,7 +95,7 @@ test("two processes that append without a pause take turns", async () => {
   await checkHeadIsFold(store, "a");
 });
 
-test("two stores of one process take turns on one file", async () => {
+test("two stores of one process both make progress on one file", async () => {
   const directory = await makeDirectory();
   const { store, path } = await makeSession(directory);
   const other = await openStore(directory);

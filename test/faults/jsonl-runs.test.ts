@@ -3,7 +3,7 @@ import { basename, dirname, join } from "node:path";
 import { expect, test } from "vitest";
 import type { EntryDraft } from "../../src/session/log/entry.ts";
 import { createHeader } from "../../src/session/log/header.ts";
-import type { RunsWord } from "../../src/session/log/open-runs.ts";
+import type { RunsCondition } from "../../src/session/log/open-runs.ts";
 import type { SessionStore } from "../../src/session/store.ts";
 import { pathsOf } from "../../src/stores/jsonl/file-names.ts";
 import { makeDirectory, openStore, user } from "./jsonl-support.ts";
@@ -17,7 +17,7 @@ const PARKED: readonly EntryDraft[] = [
   { type: "run_parked", runId: "r", questions: [{ callId: "c", question: "q" }] },
 ];
 
-async function found(store: SessionStore, runs: RunsWord): Promise<string[]> {
+async function found(store: SessionStore, runs: RunsCondition): Promise<string[]> {
   return (await store.list({ runs })).items.map(({ header }) => header.id);
 }
 

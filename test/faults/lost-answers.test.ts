@@ -16,7 +16,7 @@ import { type HeldConnection, startProxy } from "./tcp-proxy.mjs";
 
 const TIMEOUT_MS = 60_000;
 
-/** What is lost: the response to the append of such an entry. */
+/** The type of entry whose append loses its response. */
 const SENT = {
   question: /"type\W+approval\b/,
   parked: /"type\W+run_parked\b/,

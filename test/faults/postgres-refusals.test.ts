@@ -228,7 +228,7 @@ test("leaves no prepared statements, listeners or locks on connections with prep
   }
 });
 
-test("says what to install if no client is installed", async () => {
+test("names the package to install if no client is installed", async () => {
   const directory = await mkdtemp(join(tmpdir(), "skein-postgres-"));
   onTestFinished(() => rm(directory, { recursive: true, force: true }));
   // A copy of the package in a directory without other packages.

@@ -59,7 +59,7 @@ redisTest("leaves no key behind of what was purged", async () => {
   await store.fork("f", createHeader({ id: "g" }));
   await store.delete("a");
   expect(await store.purge(FAR)).toBe(1);
-  // Of the source there is only what its fork took, and the fork has it.
+  // Only the entries of the source that its fork inherited are left, and the fork has them.
   const [log] = (await keysOf(client, prefix)).filter((key) => key.startsWith(`${prefix}:e:{a}`));
   expect(await client.xlen(log as string)).toBe(100);
   expect(await client.hlen((log as string).replace(":e:", ":n:"))).toBe(100);

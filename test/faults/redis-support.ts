@@ -7,7 +7,7 @@ import { openRedisStore, type RedisStoreOptions } from "../../src/stores/redis/i
 import { quiet, redisPrefix, redisSkip, redisUrl } from "../redis-server.ts";
 import { skipBecause } from "../skip.ts";
 
-/** What makes a server keep every answered write, also when it is killed. */
+/** The configuration with which a server keeps every acknowledged write, also when it is killed. */
 export const DURABLE: readonly string[] = ["--appendonly", "yes", "--appendfsync", "always"];
 
 /** A test that is skipped, with the reason, if there is no Redis. */

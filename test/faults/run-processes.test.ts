@@ -73,7 +73,7 @@ test.each(places)(
 );
 
 test.each(places)(
-  "a %s that another process holds is refused until that process is gone, and nothing is written",
+  "a %s that another process holds is refused until that process has ended, and nothing is written",
   async (place) => {
     const directory = await makeDirectory();
     const path = pathOf(place, directory);

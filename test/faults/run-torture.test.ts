@@ -6,7 +6,7 @@ const KILLS = 4;
 const DURATION_MS_MAX = 180_000;
 
 test.each(runStores)(
-  "of runs in %s whose processes are killed at random, each comes to its end and does nothing twice",
+  "runs in %s whose processes are killed at random all finish, and no effect is repeated",
   async (store) => {
     const { violations, kills, effects } = await runRunsTrial(store, {
       durationMs: DURATION_MS_MAX,

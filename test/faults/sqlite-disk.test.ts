@@ -179,7 +179,7 @@ test("reports a damaged page, and what lies on others can still be read", async 
   expect(await entriesOf(damaged, "a")).toHaveLength(200);
 });
 
-test("says what to install if there is no driver", async () => {
+test("names the package to install if there is no driver", async () => {
   const directory = dirname(await makePath());
   // A copy of the package where no other package can be found.
   await cp(fileURLToPath(new URL("../../dist", import.meta.url)), join(directory, "dist"), { recursive: true });

@@ -25,7 +25,7 @@ test.for(["sqlite", "sqlite (fsync)"])(
   (store) => expectKept("writers", store, KILLS),
 );
 
-test("lets four processes open a database that none of them finds there", async () => {
+test("lets four processes concurrently create a missing database", async () => {
   const names = ["p0", "p1", "p2", "p3"];
   const programs = names.map((name) => start("open.mjs", [name]));
   for (let round = 0; round < 4; round++) {

@@ -31,7 +31,7 @@ export function rowsOf(path: string, sql: string): Record<string, unknown>[] {
   }
 }
 
-/** What SQLite itself finds wrong with a database. */
+/** The problems that SQLite's integrity check finds in a database. */
 export function problemsOf(path: string): unknown[] {
   return rowsOf(path, "PRAGMA integrity_check")
     .map(({ integrity_check }) => integrity_check)

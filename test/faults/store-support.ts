@@ -4,7 +4,7 @@ import type { ReadOptions, SessionStore } from "../../src/session/store.ts";
 /** One message. */
 export const message = { type: "message", message: { role: "user", content: "hello" } } as const;
 
-/** What a session holds. */
+/** The content of a session. */
 export async function entriesOf(store: SessionStore, id = "a", options: ReadOptions = {}): Promise<Entry[]> {
   const entries: Entry[] = [];
   for await (const entry of store.read(id, options)) entries.push(entry);

@@ -65,12 +65,29 @@ test("export --to writes a session in another program's format, and reports what
   const { code, out } = await skein("export", "last", "--to", "claude-code", "--output", output, "--json");
   expect([code, JSON.parse(out).report]).toEqual([
     0,
-    { written: 7, verbatim: 0, secrets: 0, omitted: { model_change: 1, thinking_level_change: 1 } },
+    { written: 7, verbatim: 0, secrets: 0, omitted: { model_change: 1, thinking_level_change: 1 }, notes: [] },
   ]);
   expect(JSON.parse((await skein("import", output, "--json")).out)).toMatchObject({
     sessions: { new: 1 },
     lines: { lost: 0 },
   });
+});
+
+test("export to opencode says that a session names no model, which opencode requires", async () => {
+  const at = "2026-01-01T00:00:00.000Z";
+  const message = { role: "user", content: [{ type: "text", text: "Hello?" }], timestamp: 0 };
+  const lines = [
+    { type: "session", version: 3, id: "lonely", timestamp: at, cwd: "/srv/shop" },
+    { type: "message", id: "m1", parentId: null, timestamp: at, message },
+  ];
+  const file = join(directory, "lonely.jsonl");
+  await writeFile(file, lines.map((line) => JSON.stringify(line)).join("\n"));
+  await skein("import", file);
+  const { code, out } = await skein("export", "last", "--to", "opencode", "--output", join(directory, "lonely.json"));
+  expect([code, out]).toEqual([
+    0,
+    expect.stringMatching(/names no model, .* opencode run needs --model PROVIDER\/MODEL\.\n$/),
+  ]);
 });
 
 test("handoff writes a session where the program looks for it, never overwrites another, and prints the command", async () => {

@@ -152,7 +152,7 @@ function pi(turns: readonly Turn[]): string[] {
   return lines;
 }
 
-/** What happens while a file is followed. */
+/** The interruptions while a file is followed. */
 type Interruption =
   /** The program writes this share of the rest of its file; it may end in the middle of a line. */
   | { readonly kind: "write"; readonly part: number }

@@ -12,9 +12,10 @@ import {
   readForeign,
   writeForeign,
 } from "../../src/interop/formats/index.ts";
+import type { Message } from "../../src/session/message.ts";
 import type { SessionStore } from "../../src/session/store.ts";
 import { openMemoryStore } from "../../src/stores/memory/index.ts";
-import { entriesOf, type GoldenFile, goldenFiles, goldenText, linesOf } from "./foreign-samples.ts";
+import { entriesOf, type GoldenFile, goldenFiles, goldenText, importText, linesOf, toldIn } from "./foreign-samples.ts";
 
 const files = goldenFiles();
 
@@ -204,6 +205,23 @@ test("a rollback by a fraction, a negative number or a text removes no turns", a
     const reading = await readForeign(foreignFormat("codex"), [Buffer.from(text)]);
     expect([reading?.report.lost, reading?.entries.length]).toEqual([0, 3]);
   }
+});
+
+describe("counts that are too large to be added up", () => {
+  const counted = files.filter(({ text }) => /tokens?"\s*:\s*\{?[^}]*\d/i.test(text));
+
+  test.for(counted)("count as missing in $name, and all messages stay in the context", async ({ format, text }) => {
+    const huge = text.replace(
+      /("[A-Za-z_]*(?:[tT]okens?|input|output|reasoning|read|write|total|cacheRead|cacheWrite)"\s*:\s*)[\d.e-]+/g,
+      "$11e308",
+    );
+    expect(huge).not.toBe(text);
+    await using store = openMemoryStore();
+    await using other = openMemoryStore();
+    const contentOf = (messages: readonly Message[]) => messages.map(({ role, content }) => [role, content]);
+    const told = contentOf(await toldIn(store, await importText(store, format, huge)));
+    expect(told).toEqual(contentOf(await toldIn(other, await importText(other, format, text))));
+  });
 });
 
 test("an item whose type is the name of an inherited property is kept verbatim", async () => {

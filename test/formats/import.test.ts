@@ -101,7 +101,7 @@ test("a session that was deleted here is not restored", async () => {
   expect(await store.head(sessionId)).toBeNull();
 });
 
-test("a file approves and runs nothing, whatever it contains", async () => {
+test("no content of a file approves or runs a call", async () => {
   await using store = openMemoryStore();
   const stamp = { parentId: "a57771d9", timestamp: "2025-11-16T07:10:00.000Z" };
   const forged = [

@@ -163,6 +163,19 @@ test("a user message names the model that answered it, or the last one before if
   expect(await modelsAsked([asks, says("<synthetic>"), says(), says("one")])).toEqual([named("one")]);
 });
 
+test("a user message that was never answered names the model of the run that began with it", async () => {
+  await using store = openMemoryStore();
+  const header = createHeader({ userId: "ana" });
+  await store.create(header, { entries: [] });
+  await store.append(header.id, [
+    { type: "message", message: { role: "user", content: "Where is the kettle?" } },
+    { type: "run", runId: "r", phase: "started", claim: 1, agent: "helper", model: "openrouter/meta/llama" },
+    { type: "run", runId: "r", phase: "failed", error: { message: "The provider is down." } },
+  ]);
+  const [{ info }] = JSON.parse(await writtenText(opencode, store, header.id)).messages;
+  expect(info.model).toEqual({ providerID: "openrouter", modelID: "meta/llama" });
+});
+
 test("a session of a sub-agent names its parent session", async () => {
   await using store = openMemoryStore();
   const parent = await importText(store, opencode, exported([user("Hello.")]));

@@ -123,7 +123,7 @@ const bare = fc.oneof(plainUser, bareAnswer).map((messages): Step => ({ kind: "s
 const added = (types: readonly string[]): fc.Arbitrary<Step> =>
   add.filter((step) => step.kind === "add" && types.includes(step.body.type));
 
-/** What each format can hold. */
+/** The parts that each format supports. */
 const held: readonly (readonly [string, fc.Arbitrary<Step>])[] = [
   ["claude-code", fc.oneof({ weight: 4, arbitrary: said }, back, name, compact)],
   [

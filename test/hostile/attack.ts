@@ -3,7 +3,7 @@ import type { Answer, CallOptions } from "../http/server-support.ts";
 /** The attacker. In every attack, the owner of the canary is another user. */
 export type Who = "no token" | "user" | "another user" | "user without the right" | "administrator";
 
-/** What belongs to someone whom no attack may touch. */
+/** The data of the victim, which no attack may read or change. */
 export interface Canary {
   readonly userId: string;
   readonly sessionId: string;
@@ -16,7 +16,7 @@ export interface Canary {
   readonly question: string;
 }
 
-/** What an attack can use: the server's address, a token, and what anyone could know of someone else's. */
+/** The resources of an attack: the server's address, a token, and public information about the victim. */
 export interface Attacker {
   readonly url: string;
   readonly userId: string;
@@ -28,21 +28,21 @@ export interface Attacker {
   raw(...pieces: readonly (string | Uint8Array)[]): Promise<Answer>;
   /** The head of a raw request with the attacker's token; the connection ends with the answer. */
   head(method: string, path: string, ...headers: readonly string[]): string;
-  /** Sends a large body at once, and reads the answer even if the server does not read all of it. */
+  /** Sends a large body in one write, and reads the response even if the server does not read the whole body. */
   post(path: string, body: string | Uint8Array, type?: string): Promise<Answer>;
   /** Imports lines; a value that is not a string is sent as JSON. */
   importLog(lines: readonly unknown[]): Promise<Answer>;
   /** Makes a session of the attacker's and resolves to its id. */
   session(init?: object): Promise<string>;
-  /** Resolves to a run once it has ended or waits for a word. */
+  /** Resolves to a run once it has ended or waits for an answer. */
   settled(sessionId: string, runId: string): Promise<Answer>;
   /** The name of a file that only a command of this attack would make. */
   readonly mark: string;
-  /** Whether there is such a file, wherever it is. */
+  /** Whether a file with this name exists in any of the searched directories. */
   leftMark(): boolean;
 }
 
-/** What must come back, and what must not have happened. */
+/** The expected response, and a check that the attack had no effect. */
 export interface Expectation {
   /** 0 is a connection that was closed without an answer. */
   readonly status: number | readonly number[];

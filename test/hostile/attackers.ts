@@ -3,7 +3,7 @@ import { type Answer, sendRequest } from "../http/server-support.ts";
 import { sendRaw } from "../http/raw-request.ts";
 import { type Attacker, at, type Canary, must } from "./attack.ts";
 
-/** What an attacker is made of. */
+/** The parts of an attacker. */
 export interface AttackerInit {
   readonly url: string;
   readonly userId: string;

@@ -2,7 +2,7 @@ import { createHeader } from "../../src/session/log/header.ts";
 
 const TIME = "2026-01-01T00:00:00.000Z";
 
-/** A header as an export has it, with whatever is to be wrong about it. */
+/** The header of an export, with the given invalid fields. */
 export function header(lies: Readonly<Record<string, unknown>> = {}): Record<string, unknown> {
   return { ...createHeader({ id: "forged", createdAt: TIME, userId: "someone" }), ...lies };
 }
@@ -26,7 +26,7 @@ const NODES: ReadonlySet<string> = new Set([
   "branch_summary",
 ]);
 
-/** What a user says. */
+/** A user message. */
 export function said(content: unknown, rest: object = {}): Record<string, unknown> {
   return { type: "message", message: { role: "user", content, ...rest } };
 }

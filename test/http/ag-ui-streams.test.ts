@@ -86,7 +86,7 @@ test("live deltas that a snapshot already contains are not sent again, also if t
   for (const { agent } of [first, second]) expect(shown(agent.messages)).toEqual(said);
 });
 
-test("a run continues when its reader disconnects, unless cancelWhenLeft is set and nobody reconnects in time", async () => {
+test("a run continues when its reader disconnects, unless cancelWhenLeft is set and no reader reconnects in time", async () => {
   for (const [init, end] of [
     [{}, "finished"],
     [{ cancelWhenLeft: { afterMs: 50 } }, "cancelled"],
@@ -110,7 +110,7 @@ test("a run continues when its reader disconnects, unless cancelWhenLeft is set 
   }
 });
 
-test("a reader that answered and disconnected counts as gone, even if another stream of the run has reached its end", async () => {
+test("a reader that answered and disconnected counts as disconnected, even if another stream of the run has ended", async () => {
   const never = gate();
   const helper = clerk(calls(call("pay")), pausing(["One ", "two."], never));
   const server = await openRunServer({ agents: { helper }, init: { cancelWhenLeft: { afterMs: 50 } } });

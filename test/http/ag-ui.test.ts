@@ -192,7 +192,7 @@ test("a failure is sent as an error with its code, and the thread can continue",
   expect(shown(agent.messages)).toEqual(["user: Hi.", "user: Again.", "assistant: Better."]);
 });
 
-test("of a client's messages only new messages of users are added, whatever else it sends", async () => {
+test("of a client's messages, only new user messages are added", async () => {
   const model = scripted(["One.", "Two.", "Three."]);
   const helper = createAgent({ prompt: "Talk.", model, tools: [pay], builtInTools: false });
   const server = await openRunServer({ agents: { helper } });
@@ -257,8 +257,8 @@ test("an invalid request is refused with one sentence, and changes nothing", asy
   const answers = (resume: object): object => ({ ...input, resume: [resume] });
   const first = (await store.head(threadId))?.version;
   expect(await ask({ ...says("Hi."), protocolVersion: "2.0" })).toContain("speaks AG-UI 1.0");
-  expect(await ask(says(""))).toBe("The message says nothing.");
-  expect(await ask(says([]))).toBe("The message says nothing.");
+  expect(await ask(says(""))).toBe("The message is empty.");
+  expect(await ask(says([]))).toBe("The message is empty.");
   expect(await ask(says(5))).toBe("A message is a text or a list of parts.");
   expect(await ask(says("Hi.", 5))).toContain("1 to 400 characters");
   const source = { type: "url", value: "https://x/y", mimeType: "image/png" };

@@ -209,7 +209,7 @@ test("stop cancels the run, keeps the partial answer, and the next message is an
   expect(shown(await stored(server, server.sessionId))).toEqual(shown(chat.messages));
 });
 
-test("a run continues when its reader disconnects, unless cancelWhenLeft is set and nobody reconnects in time", async () => {
+test("a run continues when its reader disconnects, unless cancelWhenLeft is set and no reader reconnects in time", async () => {
   const leaving = async (init: object): Promise<{ server: RunServer; chat: Chat<UIMessage>; open: () => void }> => {
     const pause = gate();
     const server = await openRunServer({ agents: { helper: clerk(pausing(["One ", "two."], pause)) }, init });
@@ -259,7 +259,7 @@ test.for([true, false])(
   },
 );
 
-test("messages know their siblings, and a chat goes on at the latest leaf below one, unless a run is open", async () => {
+test("messages have the ids of their siblings, and a chat continues at the latest leaf below one, unless a run is open", async () => {
   const pause = gate();
   const helper = clerk("One.", "Two.", "Three.", "Four.", pausing(["Late."], pause));
   const server = await openRunServer({ agents: { helper } });
@@ -345,7 +345,7 @@ test("an invalid message and an inaccessible chat are refused with one sentence"
   expect(await ask({ id, messages: [] })).toBe("There is no message.");
   expect(await ask({ id, messages: [{ id: "m", role: "user", content: "Hi." }] })).toContain("ai 6");
   expect(await ask({ id, messages: [{ id: "m", role: "assistant", parts: [] }] })).toContain("runs tools itself");
-  expect(await ask(says())).toBe("The message says nothing.");
+  expect(await ask(says())).toBe("The message is empty.");
   expect(await ask(says({ type: "data-x", data: 1 }))).toBe("A person's message has text and files.");
   expect(await ask(says({ type: "file", mediaType: "image/png", url: "https://x/y" }))).toContain("data URL");
   const foreign = await server.manager.create({ id: "aChatOfSomeone01", userId: "bob" });

@@ -87,14 +87,14 @@ describe("beside express-session", () => {
     }
   }
 
-  test("ours refuses a request whose property is already used", async () => {
+  test("Skein's middleware refuses a request whose property is already used", async () => {
     const message = expect.stringMatching(
       /^The property "session" of requests is already used, .* as in \{ property: "chat" \}\.$/,
     );
     expect((await visit("theirs first"))[0]).toEqual({ code: "INVALID_OPTION", message });
   });
 
-  test("ours refuses a field meant for theirs, because theirs ignores a request with a session", async () => {
+  test("Skein's session refuses unknown fields, because express-session ignores a request that has a session", async () => {
     const message = expect.stringMatching(/^A request's session stores turns and no fields, so visits would be lost; /);
     expect((await visit("ours first"))[0]).toEqual({ code: "INVALID_OPTION", message });
   });

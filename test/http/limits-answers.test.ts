@@ -58,7 +58,7 @@ test.for([
   },
 );
 
-test("pages after an entry, and comparisons, have the first entries and say that there are more", async () => {
+test("pages after an entry, and comparisons, have the first entries and report that there are more", async () => {
   const seen: string[] = [];
   for (let after: string | null = "m0"; after !== null; ) {
     const { body } = await server.call("GET", `/api/sessions/large/path?limit=1000&after=${after}`, undefined, ANN);

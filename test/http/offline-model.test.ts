@@ -10,7 +10,7 @@ const says = (content: string): Message => ({ role: "user", content });
 const answers = (content: string, by: object): Message => ({ role: "assistant", content, ...by });
 const claude = { provider: "anthropic", model: "claude-sonnet-4-5" };
 
-/** The server that skein serve starts without a key: nobody has chosen its model. */
+/** The server that skein serve starts without a key: its model was not chosen explicitly. */
 function serveWithoutKey() {
   const model = { ...offline(), unnamed: true as const };
   const assistant = createAgent({ name: "assistant", prompt: "You help.", model, builtInTools: false });

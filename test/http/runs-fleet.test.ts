@@ -7,7 +7,7 @@ import { answering, type Gate, gate, pausing } from "./runs-agents.ts";
 import { ANN, allOf, lasting, logOf, nextOf, openRunServer, type RunServer } from "./runs-server.ts";
 import { tokenOf } from "./server-support.ts";
 
-/** So many servers of one store, with agents of the same names, and a session of ann's. */
+/** Starts this number of servers on one store, with agents of the same names, and creates a session of ann. */
 async function openFleet(
   size: number,
   agents: () => NonNullable<Parameters<typeof openRunServer>[0]>["agents"],

@@ -25,7 +25,7 @@ test("a run is requested with messages over HTTP: of all roles in a new session,
   expect(await client.runs.start(sessionId, { input: INPUT, runId: "first" })).toMatchObject({ runId });
   await expect(client.runs.start(sessionId, { input: INPUT })).rejects.toMatchObject({
     status: 400,
-    message: expect.stringContaining("goes on with what users say"),
+    message: expect.stringContaining("accepts only user messages"),
   });
   await allOf(client, await client.runs.start(sessionId, { input: [{ role: "user", content: "And two more?" }] }));
   const turns = (await manager.getState(sessionId))?.turns ?? [];

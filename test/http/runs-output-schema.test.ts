@@ -53,7 +53,7 @@ async function errorIn(store: SessionStore): Promise<unknown> {
   return null;
 }
 
-describe("a stored request whose output cannot be used ends with its error when it is taken up", () => {
+describe("a stored request with an invalid output schema ends with its error when it is claimed", () => {
   const started = { type: "run", runId: "old", phase: "started", claim: 1 } as const;
   const input = { type: "message", message: { role: "user", content: "Go." } } as const;
   test.for([

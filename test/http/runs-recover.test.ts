@@ -20,7 +20,7 @@ const other = (...replies: Parameters<typeof scripted>[0]): Model => ({
   id: "one",
 });
 
-test("a run that waits for approval when its server shuts down continues under its id on the next, which knows who was asked", async () => {
+test("a run that waits for approval when its server shuts down continues under its id on the next server, which has the recorded question", async () => {
   const pay = toolOf("pay", (_args, { callId }) => `paid ${callId}`, { needsApproval: () => true });
   const asking = answering([calling(callOf("1", "pay"))], [pay]);
   const first = await openRunServer({ agents: { other: answering([]), payer: asking } });
@@ -115,7 +115,7 @@ test("a session without an interrupted run has nothing to recover, and one with 
   expect(await client.runs.recover(sessionId)).toBe(null);
 });
 
-test("of ten concurrent recoveries of a session, one continues the run, and the others find it taken", async () => {
+test("of ten concurrent recoveries of a session, one continues the run, and the others are refused", async () => {
   const first = await openRunServer({ agents: { slow: answering([pausing(["a", "b"], gate())]) } });
   const { store, sessionId } = first;
   const run = await first.client.runs.start(sessionId, { input: "Slowly." });
@@ -146,7 +146,7 @@ test("a server that shuts down does not stop runs of others in its process", asy
   expect((await own).text()).toContain("ab");
 });
 
-test("a server that shuts down ends its streams, starts no run, and lets a run end that can", async () => {
+test("a server that shuts down ends its streams, starts no run, and waits for runs that end in time", async () => {
   const hold = gate();
   const { client, sessionId, server, url, store } = await openRunServer({
     agents: { slow: answering([pausing(["a", "b"], hold)]) },
@@ -196,7 +196,7 @@ test("a fork made in the middle of a run has nothing to continue, and the run's 
   expect([paid, (await logOf(store, sessionId)).at(-2)]).toEqual([1, "assistant: Paid."]);
 });
 
-/** The same agent, whose runs say that they want their session, and take it once the gate is open. */
+/** The same agent. Its runs report that they are about to claim their session, and claim it once the gate is open. */
 function heldBack(agent: Agent, wants: Gate, held: Gate): Agent {
   const run: Agent["run"] = (input, options = {}) => {
     const { openLog } = options.persist as LogOpener;

@@ -65,7 +65,7 @@ export async function openRunServer(offer: Offer = {}): Promise<RunServer> {
   return { server, url, sessionId, store, manager, log, as, client: as("ann") };
 }
 
-/** What says that ann asks. */
+/** The headers with which ann sends a request. */
 export const ANN: Readonly<Record<string, string>> = { authorization: `Bearer ${tokenOf("ann")}` };
 
 /** The address of an application that is served until the test ends. */
@@ -112,7 +112,7 @@ export function lasting(events: readonly WireRunEvent[]): WireRunEvent[] {
 const LASTING =
   /^(?:run-(?:started|parked|finished|failed)|round-finished|tool-finished|approval-required|compaction)$/;
 
-/** What a log says, in short: `user: hi`, and how runs began and ended. */
+/** The entries of a log in a short form: `user: hi`, and how runs began and ended. */
 export async function logOf(store: SessionStore, sessionId: string): Promise<string[]> {
   const lines: string[] = [];
   for await (const entry of store.read(sessionId)) lines.push(...lineOf(entry));

@@ -36,7 +36,7 @@ async function askRaw(url: string): Promise<Socket> {
   return socket;
 }
 
-test("a client that vanishes is forgotten immediately, together with its source", async () => {
+test("a disconnected client is removed immediately, together with its source", async () => {
   let attached = 0;
   const source: FrameSource = {
     take: () => "",
@@ -83,7 +83,7 @@ test("a client that has left before its stream begins holds nothing", async () =
   await other.body?.cancel();
 });
 
-test("what comes while a source is being asked is not missed", async () => {
+test("events that arrive while a source is read are not missed", async () => {
   let wake = (): void => {};
   const frames = ["", "data: there\n\n", null];
   const source: FrameSource = {
@@ -100,7 +100,7 @@ test("what comes while a source is being asked is not missed", async () => {
   expect(await (await fetch(url)).text()).toBe("data: there\n\n");
 });
 
-test("nothing is taken for a client that does not read, beyond what its connection holds", async () => {
+test("for a client that does not read, no more events are read than its connection buffers", async () => {
   const piece = `data: ${"x".repeat(64 * 1024)}\n\n`;
   let taken = 0;
   const endless: FrameSource = {
@@ -201,7 +201,7 @@ test("a watch starts at the given position, continues with new entries, and read
   expect(seen).toEqual(Array.from({ length: 290 }, (_, index) => index + 10));
 });
 
-test("a watch whose first connection is lost before anything came misses nothing", async () => {
+test("a watch whose first connection is lost before its first event misses no event", async () => {
   const { url, manager, sessionId } = await openRunServer();
   await manager.addTurn(sessionId, { role: "user", content: "before" });
   let connections = 0;

@@ -217,7 +217,7 @@ describe("a token", () => {
     expect((await server.call("GET", "/api/me", undefined, { token: hashToken(fresh) })).status).toBe(401);
   });
 
-  test("that is too weak is refused at the start, and an empty list accepts nobody", async () => {
+  test("that is too weak is refused at the start, and an empty list refuses all callers", async () => {
     await using store = openMemoryStore();
     for (const token of [
       { token: "short", userId: "ann" },

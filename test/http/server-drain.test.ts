@@ -1,9 +1,12 @@
 import { describe, expect, test } from "vitest";
 import { createAgent } from "../../src/agent/agent.ts";
+import { createClient } from "../../src/http/client/index.ts";
 import { createServer } from "../../src/http/index.ts";
 import { type ScriptedReply, scripted } from "../../src/models/index.ts";
 import { openMemoryStore } from "../../src/stores/memory/index.ts";
 import type { SessionStore } from "../../src/session/store.ts";
+import { callOf, calling, toolOf } from "../sample-run.ts";
+import { nextOf } from "./runs-server.ts";
 import { startTestServer, type TestServer, TOKENS } from "./server-support.ts";
 
 /** A server with one agent that is running in a session. */
@@ -81,6 +84,28 @@ describe("closing a server", () => {
     const agents = [createAgent({ name: "helper", prompt: "Help.", model: scripted(["Gone on."]) })];
     await using _next = await startTestServer({ store, agents });
     await expect.poll(() => said(store, sessionId)).toContain("Gone on.");
+  });
+
+  test("parks a run that waits for approval at once, and another server continues it after the answer", async () => {
+    await using store = openMemoryStore();
+    const wiped: unknown[] = [];
+    const wipe = toolOf("wipe", (given) => wiped.push(given), { needsApproval: () => true });
+    const agentsSaying = (...replies: readonly ScriptedReply[]) => [
+      createAgent({ name: "helper", prompt: "Help.", model: scripted(replies), tools: [wipe], builtInTools: false }),
+    ];
+    const server = await startTestServer({ store, agents: agentsSaying(calling(callOf("c", "wipe", {}))) });
+    const client = createClient({ url: server.url });
+    const sessionId = (await client.sessions.create({})).header.id;
+    const run = await client.runs.start(sessionId, { input: "Hi", agent: "helper" });
+    const { approval } = await nextOf(client, run, "approval-required");
+    // Longer than the test may take.
+    await server.server.close({ drainMs: 600_000 });
+    expect((await store.head(sessionId))?.openRuns).toMatchObject([{ state: "parked" }]);
+    await using next = await startTestServer({ store, agents: agentsSaying("Gone on.") });
+    expect(wiped).toEqual([]);
+    await createClient({ url: next.url }).runs.approve(sessionId, approval.question);
+    await expect.poll(() => said(store, sessionId)).toContain("Gone on.");
+    expect(wiped).toEqual([{}]);
   });
 
   test("can be called twice, or before listen", async () => {

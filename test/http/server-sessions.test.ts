@@ -174,7 +174,7 @@ describe("entries", () => {
     expect((await api.call("GET", path)).body.items).toHaveLength(2);
   });
 
-  test("have the caller as their author, whoever they name", async () => {
+  test("have the caller as their author, even if they name another user", async () => {
     const id = await sessionWith("Hello");
     const entry = { type: "custom", customType: "x", by: "someone", inherited: true };
     const { body } = await api.call("POST", `/api/sessions/${id}/entries`, { entries: [entry] });

@@ -31,7 +31,7 @@ async function addTurns(base: string, turns: readonly string[]): Promise<void> {
   for (const turnId of turns) await api.call("POST", `${base}/turns`, { turnId, role: "user", content: turnId });
 }
 
-test("a path is read from its end, page by page, whichever leaf it leads to", async () => {
+test("the path of any leaf is read from its end, page by page", async () => {
   const base = await sessionWith("a", "b", "c", "d", "e");
   const latest = await api.call("GET", `${base}/path?limit=2`);
   expect(ids(latest.body.items)).toEqual(["d", "e"]);
@@ -228,7 +228,7 @@ async function sessionWithin(call: Contract["call"]): Promise<string> {
   return `/api/sessions/${(await call("POST", "/api/sessions", {})).body.header.id}`;
 }
 
-test("an entry is left out of the context, shortened and brought back, with both numbers before", async () => {
+test("an entry is left out of the context, shortened and restored, with a preview of both numbers", async () => {
   const base = await sessionWith("a");
   await api.call("POST", `${base}/turns`, { turnId: "b", role: "user", content: LONG });
   const { body: preview } = await api.call("POST", `${base}/edits/preview`, { entryId: "b" });

@@ -74,7 +74,7 @@ test("removes the directory that the server made for a user, and no other", asyn
   expect((await stat(join(other, "file.txt"))).size).toBe(WORD.length);
 });
 
-test("tells users how much of their budget is left, in a route and with each run, and nobody that of others", async () => {
+test("shows users their own remaining budget only, in a route and with each run", async () => {
   const store = openMemoryStore();
   const usage = { inputTokens: 60, outputTokens: 40, totalTokens: 100 };
   const model = modelOf(async () => saying("Done.", { usage, cost: 0.5 }));

@@ -158,7 +158,7 @@ describe.each(backends)("a forged log that is imported, in a $name store", ({ op
     expect((await checkStore(store)).findings).toEqual([]);
   });
 
-  test("keeps every sum finite, whatever usage a stored log has", async () => {
+  test("keeps every sum finite for any usage in a stored log", async () => {
     await using store = await open(await makeDirectory());
     const most = Number.MAX_SAFE_INTEGER;
     const usage = { inputTokens: most, outputTokens: most, totalTokens: most };
@@ -198,7 +198,7 @@ test("a run that dies right after it has begun does not make an imported approva
   expect([ran, state?.approvals.size]).toEqual([0, 0]);
 });
 
-test("an import sets `inherited` itself, whatever the file contains", async () => {
+test("an import sets `inherited` itself and ignores that of the file", async () => {
   await using store = openMemoryStore();
   const lines = forgedLines({ header: { inherited: { entries: 0, counts: true } } });
   const { header } = await importSession(store, lines, { counts: false });

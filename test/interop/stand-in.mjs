@@ -96,7 +96,7 @@ function withNamespace(answer) {
 }
 
 /**
- * What answers a question about earlier sessions: a search for them, after a search for the tool where the program hides it.
+ * The model's response to a question about earlier sessions: a call of the search tool, after a tool search if the program hides that tool.
  * @param {Request} request
  * @returns {import("@copilotkit/aimock").FixtureResponse | null}
  */

@@ -130,7 +130,7 @@ export const approvalCases: readonly LifecycleCase[] = [
     },
   },
   {
-    name: "runs no call appended after the end of the last run, whoever recovers the session",
+    name: "runs no call appended after the end of the last run, in any recovery",
     async run({ store, manager }) {
       const desk = manager();
       const paid: unknown[] = [];

@@ -51,7 +51,7 @@ async function spentOf(manager: SessionManager, userId: string): Promise<readonl
   return levels.map(({ spent, reserved }) => [spent, reserved]);
 }
 
-test("counts every answer of a run, and ends the run at the limit with what was said so far", async () => {
+test("counts every answer of a run, and ends the run at the limit with its messages so far", async () => {
   const manager = managerWith([{ per: "user", window: "1d", totalTokens: 250, warnAt: 0.5 }]);
   const model = spender(100, { calls: 9 });
   const run = manager.run(agentOn(model), "Look around.", { userId: "ada" });
@@ -74,7 +74,7 @@ test("counts every answer of a run, and ends the run at the limit with what was 
   expect(await spentOf(manager, "eve")).not.toEqual([[0, 0]]);
 });
 
-test("slides the window by whole hours, and says when it moves on", async () => {
+test("slides the window by whole hours, and reports when it moves next", async () => {
   let now = Date.parse("2026-03-01T10:30:00.000Z");
   const manager = managerWith([{ per: "user", window: "3h", cost: 2 }], { clock: () => new Date(now) });
   const ask = () => manager.run(agentOn(spender(100)), "Hello.", { userId: "ada" });
@@ -92,7 +92,7 @@ test("slides the window by whole hours, and says when it moves on", async () => 
   expect(await spentOf(manager, "ada")).toEqual([[0, 0]]);
 });
 
-test("reserves what a request will spend while it is under way, so that of many at once few overspend", async () => {
+test("reserves the cost of a request while it runs, so that of many concurrent ones few overspend", async () => {
   const manager = managerWith([{ per: "user", window: "1d", totalTokens: 3000 }]);
   let [started, release] = [0, () => {}];
   const gate = new Promise<void>((resolve) => {
@@ -161,7 +161,7 @@ test("counts runs inside tools, the agents of a group, compactions, and the retr
   expect(await spent()).toBe(31_247);
 });
 
-test("deleted sessions count, imported ones do not, and erasing a user erases what they spent", async () => {
+test("deleted sessions count, imported ones do not, and erasing a user erases their spending", async () => {
   const manager = managerWith([{ per: "user", window: "1d", totalTokens: 1000 }]);
   const answer = await manager.run(agentOn(spender(100)), "Hello.", { userId: "ada" });
   const lines: string[] = [];
@@ -197,7 +197,7 @@ test("refuses budgets that cannot work, a store without a ledger, and a model wi
   expect(() => new SessionManager({ store: without, budgets })).toThrow(
     expect.objectContaining({ code: "NOT_SUPPORTED" }),
   );
-  const model = spender(100, { tellsCost: false });
+  const model = spender(100, { reportsCost: false });
   await expect(managerWith(budgets, { store }).run(agentOn(model), "Hello.", { userId: "ada" })).rejects.toMatchObject({
     code: "PRICE_UNKNOWN",
   });

@@ -8,7 +8,7 @@ import { openMemoryStore } from "../../src/stores/memory/index.ts";
 import { CountedBackend } from "../counted-sandbox.ts";
 import { contentsOf, onEveryStore, refuses, say, sessionOf, set, spending, textsOf } from "./branches-sample.ts";
 
-/** A clock that returns these days of a month in order, and then the last one for ever. */
+/** A clock that returns these days of a month in order, and then repeats the last one. */
 function clockOf(...days: readonly number[]): () => Date {
   const left = [...days];
   return () => new Date(Date.UTC(2030, 0, left.length > 1 ? left.shift() : left[0]));

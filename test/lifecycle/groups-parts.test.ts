@@ -278,7 +278,7 @@ describe("a group whose agent needs approval of a call", () => {
   }
 
   test("has it denied immediately while its events have no subscriber", async () => {
-    expect(await asking({})).toEqual([expect.stringMatching(/denied.*nobody to ask/)]);
+    expect(await asking({})).toEqual([expect.stringMatching(/denied.*no one can be asked/)]);
   });
 
   test("calls onApproval of the group, or else of the agent", async () => {

@@ -262,7 +262,7 @@ describe("the input of a run", () => {
       { role: "user", content: "And that." },
     ] as const;
     const other = [{ role: "assistant", content: "I said so." }, ...users] as const;
-    const refused = { code: "INVALID_OPTION", message: expect.stringContaining("goes on with what users say") };
+    const refused = { code: "INVALID_OPTION", message: expect.stringContaining("accepts only user messages") };
     await expect(manager.run(sessionId, agent, other)).rejects.toMatchObject(refused);
     await expect(manager.request(sessionId, { input: other })).rejects.toMatchObject(refused);
     await manager.run(sessionId, agent, users, { actor: "local" });

@@ -8,7 +8,7 @@ import { agentOf, openIn, payingAgent, phasesIn, questionIn, saidIn, slowAgent }
 /** Runs that are requested, cancelled, steered and answered. */
 export const requestCases: readonly LifecycleCase[] = [
   {
-    name: "records a request once, whatever its state and the limits are by then, and refuses another one under its id",
+    name: "records a request once, even if its state or the limits have changed, and refuses a different one under its id",
     async run({ store, manager }) {
       const desk = manager();
       await desk.create({ userId: "ann", id: "s" });

@@ -106,7 +106,7 @@ describe("skein mcp", () => {
     expect(await client.fail("read_session", { session: "kettle" })).toContain("kettle");
   });
 
-  test("filters by time, and says how to go on", async () => {
+  test("filters by time, and says how to get the next page", async () => {
     const { start } = await openPlace();
     await using client = await start();
     const old = { words: "kettle", to: "2020-01-01" };
@@ -166,7 +166,7 @@ describe("skein mcp", () => {
     expect(answers[1]).toContain("> SYSTEM: after a line separator");
   });
 
-  test("shortens results of 21 MB, says what is left out, and reads it from any character", async () => {
+  test("shortens results of 21 MB, notes the omitted part, and reads it from any character", async () => {
     const { start } = await openPlace({ huge: true });
     await using client = await start();
     const page = await client.ask("read_session", { session: "huge" });

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 
-/** What a request of the OpenAI wire says, as far as answers here depend on it. */
+/** The fields of an OpenAI request on which the answers here depend. */
 export interface Asked {
   readonly model: string;
   readonly stream?: boolean;
@@ -11,13 +11,13 @@ export interface Asked {
   readonly response_format?: unknown;
 }
 
-/** What a model answers: a text, pieces of one as they come, or the calls of tools. */
+/** The answer of a model: a text, a stream of pieces, or tool calls. */
 export type Answer =
   | string
   | AsyncIterable<string>
   | readonly { readonly name: string; readonly arguments: Readonly<Record<string, unknown>> }[];
 
-/** An endpoint on this machine that speaks OpenAI's chat completions. */
+/** An endpoint on this machine that implements OpenAI's chat completions. */
 export interface ChatModel extends AsyncDisposable {
   readonly url: string;
   readonly asked: readonly Asked[];

@@ -25,7 +25,7 @@ export const PROVIDERS = {
 
 type ProviderName = keyof typeof PROVIDERS;
 
-/** What the next run differs in from the first one. */
+/** The differences of the next run from the first one. */
 interface Program {
   readonly instructions: number;
   readonly tool: number;
@@ -48,7 +48,7 @@ interface KnownRequest {
 export interface Break {
   readonly entryId: string;
   readonly lostTokens: number;
-  /** What happened since that request that can be the reason. */
+  /** The events since that request that can be the reason. */
   readonly reasons: ReadonlySet<CacheCause["type"]>;
   readonly found: CacheCause | null;
 }
@@ -61,7 +61,7 @@ interface AnsweredRequest {
   readonly found: CacheCause | null;
 }
 
-/** What a sequence came to. */
+/** The result of a sequence. */
 export interface SequenceResult {
   readonly breaks: readonly Break[];
   /** Causes that were given for answers that lost nothing, and are not of another branch or model. */
@@ -87,7 +87,7 @@ export class CacheWorld {
   #sessionId = "";
   readonly #parents = new Map<string, string>();
   #now = Date.UTC(2026, 0, 1, 12);
-  /** What a run is to do, round by round: how many calls, or null for a call that needs approval. */
+  /** The script of a run, round by round: the number of calls, or null for a call that needs approval. */
   #rounds: (number | null)[] = [];
   #asked = 0;
   readonly #requests = new Map<string, KnownRequest>();
@@ -227,7 +227,7 @@ export class CacheWorld {
     this.#manager = new SessionManager({ store: this.#store, config: UNLIMITED_SESSIONS });
   }
 
-  /** A run waits for an approval, and another version of the program goes on with it. */
+  /** A run waits for an approval, and another version of the program recovers it. */
   async #takeOver(): Promise<void> {
     this.#pass(1000);
     this.#rounds = [1, null, 1];

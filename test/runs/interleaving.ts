@@ -16,7 +16,7 @@ const SESSION = "s";
 const STEPS = 40;
 const ROUNDS = 3;
 const STILL_MS_MAX = 10_000;
-/** What may become of an act that others came before. */
+/** The allowed outcomes of an operation after concurrent ones. */
 const EXPECTED = new Set([
   "SESSION_BUSY",
   "CONFLICT",
@@ -37,7 +37,7 @@ export interface Interleaving {
   readonly torn: readonly string[];
   /** Whether someone moved the leaf, so that a run may have stayed on another branch. */
   readonly moved: boolean;
-  /** What acts failed with that none may fail with. */
+  /** The errors of operations that are not allowed for any of them. */
   readonly unexpected: readonly string[];
   /** The events that each claim of a run emitted in its process. */
   readonly claims: readonly ObservedClaim[];

@@ -20,7 +20,7 @@ const RUN = "r";
 const TOOLS = ["look", "note", "pay", "delegate"] as const;
 const PROCESSES_MAX = 200;
 
-/** What a run does: the same for every seed, whatever happens to its processes. */
+/** The script of a run: the same for every seed, even if its processes die. */
 export interface Scenario {
   /** The tools that each answer but the last calls. */
   readonly rounds: readonly (readonly (typeof TOOLS)[number][])[];
@@ -35,7 +35,7 @@ export interface Scenario {
   readonly compacts: boolean;
 }
 
-/** What a scenario is for a seed. */
+/** The parameters of a scenario for a seed. */
 export function scenarioOf(seed: number): Scenario {
   const random = randomOf(seed * 7919);
   const isGroup = seed % 3 === 0;
@@ -54,7 +54,7 @@ export interface HeardEvent {
   readonly event: { readonly type: string; readonly runId: string };
 }
 
-/** What became of a scenario. */
+/** The result of a scenario. */
 export interface PlayedRun {
   readonly sessionId: string;
   readonly runId: string;

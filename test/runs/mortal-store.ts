@@ -10,7 +10,7 @@ export interface MortalStore {
 /** Whether a process dies with its next append, and whether the store has that append then; null if it lives on. */
 export type Fate = "append lost" | "append stored" | null;
 
-/** What happens to the appends of a process. */
+/** The failures that are injected into the appends of a process. */
 export interface MortalInit {
   /** Called for each append. */
   readonly fate: () => Fate;

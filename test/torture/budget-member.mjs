@@ -1,4 +1,4 @@
-// Starts runs of a user in new sessions, or goes on with those that killed processes have left, until none is open. Prints a
+// Starts runs of a user in new sessions, or recovers those that killed processes have left, until none is open. Prints a
 // line for each answer of the model.
 //
 // node budget-member.mjs <address> <user> <limit in tokens> <number of runs to start>
@@ -6,7 +6,7 @@ import { setTimeout as wait } from "node:timers/promises";
 import { createAgent, defineTool, SessionManager } from "skein";
 import { openAt } from "../faults/programs/open-at.mjs";
 
-/** What each answer spends. */
+/** The usage of each answer. */
 const usage = { inputTokens: 100, outputTokens: 900, totalTokens: 1000 };
 const leaseMs = 1000;
 /** How runs end here, besides being finished: a busy machine may renew a lease too late. */

@@ -8,7 +8,7 @@ import { openAt } from "../faults/programs/open-at.mjs";
 import { trials } from "./trials.mjs";
 
 const program = fileURLToPath(new URL("budget-member.mjs", import.meta.url));
-/** What each answer of a member spends, and how many answers each run can have on average. */
+/** The usage of each answer of a member, and the average number of answers that the budget allows for each run. */
 const tokensAnAnswer = 1000;
 const answersARun = 4;
 const reservedMsMax = 5000;
@@ -26,8 +26,8 @@ export const budgetStores = ["jsonl", "sqlite", "postgres", "redis"];
  */
 
 /**
- * Lets two processes run many sessions of a user at once, kills them, lets two others recover the runs, kills one of these, and
- * compares what the log has with the budget and with the ledger.
+ * Two processes run many sessions of a user concurrently and are killed; two others recover the runs, and one of these is killed. Compares
+ * the spending in the log with the budget and the ledger.
  * @param {string} store
  * @param {object} limits
  * @param {number} limits.durationMs
@@ -99,7 +99,7 @@ class Member {
 }
 
 /**
- * What the runs of a user have spent, and what is wrong with it.
+ * The spending of a user's runs, and the problems with it.
  * @param {import("skein").SessionStore} store
  * @param {string} userId
  * @param {{ limit: number, runs: number }} expected

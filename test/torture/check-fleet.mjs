@@ -139,7 +139,7 @@ function takeoverOf(entries, runId, atMs) {
   const next = facts.findIndex(({ timestamp }) => Date.parse(timestamp) > atMs);
   const [before, after] = [facts[next - 1], facts[next]];
   if (before?.type !== "run" || before.phase !== "started") return null;
-  // What a holder has written at the last moment came before the strike in truth.
+  // A holder's last write may really precede the fault.
   if (after?.type !== "run" || after.phase !== "started") return null;
   // The worker had lost the run before, if another continued it after that.
   const goesOn = (/** @type {Entry} */ { type, timestamp, seq }) =>

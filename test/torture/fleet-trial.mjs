@@ -32,12 +32,12 @@ const answerMsMaxBy = { random: 4_000, restart: 60_000, servers: 6_000 };
 const awayMsMax = 2_000;
 /** How long after that everybody is connected again. */
 const backMs = 5_000;
-/** What a Redis needs that is killed and must lose nothing. */
+/** The configuration of a Redis that must lose nothing when it is killed. */
 const durable = ["--appendonly", "yes", "--appendfsync", "always"];
-/** What members say of servers that are away, or were. */
+/** The messages of members about servers that are or were down. */
 const ofOutage =
   /STORE_FAILED|StoreUnreachableError|has failed, and is tried again|cannot be reached|LEASE_LOST|LeaseLostError|RelayError|ECONN|onnection|ocket|client is|timeout|57P0|Missing lock|The database system/;
-/** What a member says that was connecting when it was frozen: its time for that is over when it wakes. */
+/** The message of a member that was frozen while it connected: the connection has timed out when it resumes. */
 const ofFreeze = /is tried again: timeout exceeded when trying to connect/;
 /** The longest time until a sweep finds runs without a notification: short, as in production. */
 const sweepMsBy = { rare: 30_000, soon: 1_000 };
@@ -48,9 +48,9 @@ const progressEveryMs = 5_000;
 /** How long the last runs may do nothing, and how long they may take at all, however busy the machine is. */
 const stillMsMax = 60_000;
 const settleMsMax = 300_000;
-/** How long anything else of a trial may take at most: to begin, to do harm, to end in order, to be looked at. */
+/** The time limit of each other part of a trial: the start, a fault, the shutdown, and the check. */
 const stepMsMax = 180_000;
-/** Of a long trial with faults of servers, every other part has kills alone, so that takeovers can be timed. */
+/** In a long trial with server faults, every second part has only kills, so that takeovers can be timed. */
 const partMsMax = 120_000;
 const partsMin = 4;
 /** How long after a kill the next one comes there: long enough for a takeover to be over. */
@@ -113,7 +113,7 @@ export async function runFleetTrial(store, limits) {
       if (harm.to === "restart") await restartAll(fleet);
       else await within("A strike", isQuiet() ? killApart(fleet) : strikeAny(fleet, harm, harmed));
       if (!emptied && (strikes() > strikesMin / 2 || people.runs.length > runsMin / 2)) {
-        // What a dead worker knew is now in the log only.
+        // The state of a dead worker is now only in the log.
         emptied = fleet.kill("worker");
         if (emptied) await empty(queue?.url ?? "");
       }

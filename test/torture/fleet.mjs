@@ -83,7 +83,7 @@ export class Fleet {
   }
 
   /**
-   * Whether who listens there, if anyone still does, was told to end.
+   * Whether the member that listens there, if any, was told to end.
    * @param {string} url
    */
   isLeaving(url) {

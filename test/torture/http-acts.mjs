@@ -169,7 +169,7 @@ async function watch(user) {
     throw new Wrong(`A watch from ${version} saw ${seen}.`);
 }
 
-/** What must be refused, with the right status. @param {User} user */
+/** Requests that must be refused with the right status. @param {User} user */
 async function refused(user) {
   const { url, signal } = user;
   const { id } = await sessionOf(user);

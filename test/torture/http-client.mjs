@@ -1,12 +1,12 @@
 // Uses a server like several concurrent users, and like clients that vanish, until its parent stops it. node
-// http-client.mjs <url> <tag> <users> <vanishing clients> "calm": no client vanishes any more. "ending": from now on
-// the server may be gone. "stop": finish.
+// http-client.mjs <url> <tag> <users> <vanishing clients> "calm": no client vanishes any more. "ending": from now on the server may be
+// down. "stop": finish.
 import { createClient } from "skein/client";
 import { acts, Wrong } from "./http-acts.mjs";
 import { vanishings } from "./http-vanish.mjs";
 
 /**
- * What one process of clients has done.
+ * The completed requests of one process of clients.
  * @typedef {object} Tally
  * @property {Record<string, number>} done acts that went well, by name
  * @property {number} vanished
@@ -74,7 +74,7 @@ async function vanishAgainAndAgain() {
 function isEnding(error) {
   const { code, status, name, cause } = /** @type {{ [key: string]: unknown }} */ (error);
   if (stopping.signal.aborted && name === "AbortError") return true;
-  // What `fetch` itself throws has the reason inside.
+  // Errors of `fetch` have the reason in `cause`.
   return endingCodes.has(String(code)) || status === 503 || (error instanceof TypeError && cause !== undefined);
 }
 

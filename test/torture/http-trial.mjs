@@ -22,7 +22,7 @@ import { openSqliteStore } from "skein/sqlite";
  */
 
 /**
- * What became of a server under load.
+ * The result of a trial of a server under load.
  * @typedef {object} LoadOutcome
  * @property {number} answered requests
  * @property {number} vanished clients
@@ -233,7 +233,7 @@ async function leftRuns(path) {
 }
 
 /**
- * What `skein doctor` finds wrong.
+ * The findings of `skein doctor`.
  * @param {string} path
  * @returns {Promise<string[]>}
  */

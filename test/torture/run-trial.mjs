@@ -8,9 +8,9 @@ const sessions = ["s0", "s1", "s2"];
 const progressEveryMs = 5_000;
 
 /**
- * What became of a trial.
+ * The result of a trial.
  * @typedef {object} Outcome
- * @property {number} strikes how often harm was done
+ * @property {number} strikes the number of injected faults
  * @property {number} acknowledged entries
  * @property {number} unknown entries that were tried and never answered
  * @property {number} landed of the unknown ones

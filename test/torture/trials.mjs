@@ -21,7 +21,7 @@ import { redisMissing, startRedis } from "../../scripts/redis.mjs";
  */
 
 /**
- * A kind of harm, done to a kind of store.
+ * A kind of fault, injected into a kind of store.
  * @typedef {object} Trial
  * @property {"writers" | "connections" | "restarts"} kind
  * @property {string} store
@@ -29,7 +29,7 @@ import { redisMissing, startRedis } from "../../scripts/redis.mjs";
  * @property {() => Promise<Place>} open
  */
 
-/** What makes a Redis server keep every answered write, also when it is killed. */
+/** The configuration with which a Redis server keeps every acknowledged write, also when it is killed. */
 const durable = ["--appendonly", "yes", "--appendfsync", "always"];
 const awayMsMax = 100;
 /** How many files killed writers may leave. */
@@ -105,7 +105,7 @@ function leftIn(folder) {
 }
 
 /**
- * What SQLite itself finds wrong with a database.
+ * The problems that SQLite's integrity check finds in a database.
  * @param {string} path
  * @returns {string[]}
  */

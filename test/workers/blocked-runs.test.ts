@@ -150,7 +150,7 @@ test("a reason is over as soon as some worker begins the run", async () => {
   expect((await manager.head(sessionId))?.openRuns).toEqual([]);
 });
 
-test("over HTTP the run, the list and the fleet say why no worker begins it", async () => {
+test("over HTTP the run, the list and the fleet show why no worker can start it", async () => {
   const { client, sessionId } = await openRunServer({ agents: { helper: clashing() } });
   const run = await client.runs.start(sessionId, { input: "Hello." });
   const problem = async () => (await client.runs.get(sessionId, run.runId)).problem;

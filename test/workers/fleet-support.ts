@@ -11,7 +11,7 @@ import { type Running, start } from "../faults/program-support.ts";
 import { postgresUrl } from "../postgres-server.ts";
 import { redisUrl } from "../redis-server.ts";
 
-/** What a fleet of one test shares. */
+/** The state that a fleet of one test shares. */
 export interface Fleet {
   readonly store: SessionStore;
   readonly manager: SessionManager;
@@ -90,7 +90,7 @@ export async function says(program: Running, pattern: RegExp, after = 0): Promis
   return line;
 }
 
-/** Of two workers, the one that says something first, and the other. */
+/** Sorts two workers: the one that prints a line first, and the other. */
 export async function holderOf(workers: readonly Running[], pattern: RegExp): Promise<[Running, Running]> {
   const index = await Promise.race(workers.map((worker, at) => says(worker, pattern).then(() => at)));
   return [workers[index], workers[1 - index]] as [Running, Running];

@@ -5,7 +5,7 @@ import { skipBecause } from "../skip.ts";
 import { entriesOf, holderOf, idle, openFleet, phasesOf, places, says } from "./fleet-support.ts";
 
 describe.for(places)("with a queue on %s", (place) => {
-  test("a worker that is killed is taken over within its lease and a second, and no effect is doubled", async (context) => {
+  test("the runs of a killed worker are taken over within its lease and a second, and no effect is repeated", async (context) => {
     if (place === "redis" && redisSkip !== null) skipBecause(context, redisSkip);
     const fleet = await openFleet(place);
     const leaseMs = 3000;
@@ -25,7 +25,7 @@ describe.for(places)("with a queue on %s", (place) => {
     expect(second.lines()).not.toContain(`round ${runId} 2`);
   });
 
-  test("a worker that freezes is taken over, and appends nothing when it wakes", async (context) => {
+  test("the runs of a frozen worker are taken over, and it appends nothing when it resumes", async (context) => {
     if (place === "redis" && redisSkip !== null) skipBecause(context, redisSkip);
     const fleet = await openFleet(place);
     const workers = [await fleet.startWorker(), await fleet.startWorker()];
@@ -44,7 +44,7 @@ describe.for(places)("with a queue on %s", (place) => {
     expect(await fleet.effects()).toEqual([0, 1].map((round) => `${runId} ${round}`));
   });
 
-  test("a worker that is told to end hands its run over at the end of the round, long before its lease ends", async (context) => {
+  test("a worker that is told to end hands over its run at the end of the round, before its lease ends", async (context) => {
     if (place === "redis" && redisSkip !== null) skipBecause(context, redisSkip);
     const fleet = await openFleet(place);
     const options = { leaseMs: 60_000 };

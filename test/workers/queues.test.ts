@@ -197,7 +197,7 @@ describe.for(Object.entries(backends))("a queue %s", ([name, makes]) => {
     }
   });
 
-  check("tells whoever listens that it closes, and waits for what was begun", async () => {
+  check("notifies its listeners that it closes, and waits for running handlers", async () => {
     const queue = await open();
     const [runner, heard] = [newRunner(), new Heard()];
     let told = false;
@@ -329,7 +329,7 @@ async function notifyMany(queue: RunQueue, runners: readonly string[]): Promise<
   await expect.poll(() => new Set(heard.sessions).size).toBe(600);
 }
 
-test("on Redis, events of BullMQ that nobody reads are not kept", async (context) => {
+test("on Redis, unread events of BullMQ are not kept", async (context) => {
   if (redisSkip !== null) skipBecause(context, redisSkip);
   const queue = bullmqQueue({ url: await redisUrl() });
   onTestFinished(() => queue.close());
@@ -351,7 +351,7 @@ async function ownDatabase(): Promise<string> {
   return url.href;
 }
 
-test("on PostgreSQL, events of BullMQ that nobody reads are not kept, and a queue has a connection for each runner and five more", async () => {
+test("on PostgreSQL, unread events of BullMQ are not kept, and a queue has a connection for each runner and five more", async () => {
   const url = await ownDatabase();
   const client = new Client(url);
   await client.connect();

@@ -61,7 +61,7 @@ describe.for(["anthropic", "openai"] as const)("a compaction while %s has the co
     expect(compactions[0]).toMatchObject({ summary: "In short.", usage: { cacheReadTokens: usage.read } });
   });
 
-  test("quotes the conversation if it is told to, below another system prompt", async () => {
+  test("quotes the conversation if `ask` is quoted, under another system prompt", async () => {
     const { requests, at } = await fill({ ask: "quoted" }, undefined, provider);
     expect(lastText(requests[at] as ModelRequest)).toMatch(/^<conversation>/);
     expect(requests[at]).not.toHaveProperty("tools");

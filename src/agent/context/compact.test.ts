@@ -79,7 +79,7 @@ describe("compact", () => {
     expect(asked(model)).not.toContain(ten);
   });
 
-  test("gives null and asks nothing when there is nothing to summarise", async () => {
+  test("returns null and calls no model when there is nothing to summarise", async () => {
     const model = scripted([]);
     const tree = await treeOf({ u: user(ten), a: assistant(ten) });
     expect(await compact(tree, { model, settings })).toBe(null);
@@ -103,12 +103,12 @@ describe("compact", () => {
     await refused(await treeOf(chat), { model }, { code: "SUMMARY_FAILED", message: expect.stringContaining(problem) });
   });
 
-  test("appends nothing when the model fails, and gives its error", async () => {
+  test("appends nothing when the model fails, and rejects with its error", async () => {
     const failure = new Error("rate limit");
     await refused(await treeOf(chat), { model: scripted([failure]) }, failure);
   });
 
-  test("uses a tokenizer and defaults where no settings are given", async () => {
+  test("uses a tokenizer and the default settings", async () => {
     const model = scripted(["s"]);
     const words = "many words of ordinary English text ";
     const tree = await treeOf({
@@ -133,7 +133,7 @@ describe("a divided turn", () => {
     b2: assistant(ten),
   };
 
-  test("asks twice, and adds up the summaries and their costs", async () => {
+  test("needs two requests, and the summaries and costs are added up", async () => {
     const tree = await treeOf({ u1: user("first question"), a1: assistant("first answer"), ...long });
     const reply = (content: string, tokens: number): AssistantMessage => ({
       role: "assistant",
@@ -154,7 +154,7 @@ describe("a divided turn", () => {
     expect(asked(model, 1)).toContain("Also: Be brief.");
   });
 
-  test("with nothing before it asks once", async () => {
+  test("at the beginning of the session needs one request", async () => {
     const model = scripted(["beginning"]);
     const entry = asCompaction(await compact(await treeOf(long), { model, settings }));
     expect(entry.summary).toBe("## The turn under way\nbeginning");
@@ -169,7 +169,7 @@ describe("a divided turn", () => {
     expect(model.requests).toHaveLength(1);
   });
 
-  test("keeps the earlier summary when nothing but the turn is new", async () => {
+  test("keeps the earlier summary when only the turn is new", async () => {
     const tree = await treeOf(chat);
     await tree.append({ type: "compaction", summary: "earlier", firstKeptEntryId: "nowhere", tokensBefore: 1 });
     for (const message of Object.values(long)) await tree.appendMessage(message);
@@ -183,7 +183,7 @@ describe("a divided turn", () => {
 });
 
 describe("a second compaction", () => {
-  test("brings the first summary up to date, and carries its files", async () => {
+  test("updates the first summary, and keeps its list of files", async () => {
     const edit = assistant("first answer", { toolCalls: [call("c", "edit_file", '{"path":"a.txt"}')] });
     const tree = await treeOf({
       u1: user("first question"),
@@ -209,7 +209,7 @@ describe("a second compaction", () => {
     expect(await textsOf(tree)).toEqual([expect.stringContaining("second summary"), ten, ten]);
   });
 
-  test("can be undone, and the first one then, with later turns in place", async () => {
+  test("can be undone, and then the first one; later turns stay", async () => {
     const tree = await treeOf(chat);
     await compact(tree, { model: scripted(["first"]), settings });
     await tree.appendMessage(user("third question"), { id: "u3" });
@@ -268,7 +268,7 @@ describe("hooks", () => {
     await refused(await treeOf(chat), { model: scripted([]), hooks }, { code: "SUMMARY_FAILED" });
   });
 
-  test("of the tree run before those of the call, around the act", async () => {
+  test("of the tree run before those of the call, before and after the compaction", async () => {
     const order: string[] = [];
     const hooksOf = (name: string): SessionHooks => ({
       beforeCompact: ({ plan }) => void order.push(`${name} before ${plan.firstKeptEntryId}`),
@@ -289,7 +289,7 @@ describe("hooks", () => {
     ]);
   });
 
-  test("that throw do not stand in the way", async () => {
+  test("that throw do not stop the compaction", async () => {
     const broken = (): never => {
       throw new Error("broken");
     };
@@ -297,14 +297,14 @@ describe("hooks", () => {
     expect(asCompaction(await compact(tree, { model: scripted(["s"]), settings })).summary).toBe("s");
   });
 
-  test("are not asked when there is nothing to do", async () => {
+  test("are not called when there is nothing to do", async () => {
     const hooks: SessionHooks = { beforeCompact: () => ({ cancel: true }) };
     expect(await compact(await treeOf({ u: user("q") }), { model: scripted([]), settings, hooks })).toBe(null);
   });
 });
 
-describe("while the model thinks", () => {
-  test("a turn that is appended stays in the context, word for word", async () => {
+describe("while the model answers", () => {
+  test("a turn that is appended stays in the context unchanged", async () => {
     const tree = await treeOf(chat);
     const model = scripted([
       async () => {
@@ -357,7 +357,7 @@ describe("while the model thinks", () => {
 });
 
 describe("an abort", () => {
-  test("before the call asks nothing and appends nothing", async () => {
+  test("before the call sends no request and appends nothing", async () => {
     const model = scripted(["s"]);
     await refused(await treeOf(chat), { model, signal: AbortSignal.abort() }, { name: "AbortError" });
     expect(model.requests).toEqual([]);
@@ -375,7 +375,7 @@ describe("an abort", () => {
     await refused(await treeOf(chat), { model, signal: controller.signal }, { message: "enough" });
   });
 
-  test("that the model does not notice appends nothing either", async () => {
+  test("that the model ignores appends nothing either", async () => {
     const controller = new AbortController();
     const deaf = {
       provider: "deaf",

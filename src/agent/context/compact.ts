@@ -8,26 +8,28 @@ import { checkIsTree, type SessionTree } from "../../tree/session-tree.ts";
 import { paidModel, withPayer } from "../run-spending.ts";
 import { acceptable, messagesOf } from "../../session/context/context.ts";
 import { ModelError } from "../model/model-error.ts";
-import { checkIsModel, type Model, type ModelRequest } from "../model/model.ts";
+import type { Model, ModelRequest } from "../model/model.ts";
+import { namedModel } from "../model/named-model.ts";
 import { loggedRequest } from "./logged-request.ts";
 import { type Spending, type Summary, spendingOf, summarize, summarizeCached } from "./summarize.ts";
-import { summaryQuestion, tellsAnything } from "./summary-prompt.ts";
+import { summaryQuestion, isSummarizable } from "./summary-prompt.ts";
 import { countAhead } from "./tokenizer.ts";
 
 /** Options of a compaction. */
 export interface CompactOptions {
-  readonly model: Model;
+  /** The model that writes the summary, or its name as `provider/id`. */
+  readonly model: Model | string;
   readonly settings?: Partial<CompactionSettings>;
-  /** What the summary should pay particular attention to. */
+  /** Topics to which the summary should pay particular attention. */
   readonly instructions?: string;
   readonly signal?: AbortSignal;
   /**
-   * How the model is asked. By default, with the request that the next turn would send and one more message, if the provider has
-   * that cached: the model gave the last answer less than five minutes ago and used a cache, and the log has all that the request
-   * contains. In other cases, and with `"quoted"`, with the conversation as quoted text.
+   * How the model is asked. How to ask for the summary. Default: if the provider has the next turn's request in its cache, that request
+   * with one more message. This needs a last answer of this model that used a cache, less than five minutes ago, and a log that records the
+   * whole request. Otherwise, and with `"quoted"`: the conversation as quoted text.
    */
   readonly ask?: "quoted";
-  /** Handlers that run after the tree's own. */
+  /** Handlers that run after those of the tree. */
   readonly hooks?: SessionHooks | readonly SessionHooks[];
 }
 
@@ -50,7 +52,7 @@ const COMPACT_KEYS: KeysOf<CompactOptions> = {
 export async function compact(tree: SessionTree, options: CompactOptions): Promise<Entry | null> {
   checkIsTree(tree, "compact");
   checkOptionsOf(options, COMPACT_KEYS, "compact");
-  checkIsModel(options.model, "compact");
+  const model = namedModel(options.model, "compact");
   checkAsk(options.ask, "compact");
   const hooks = options.hooks === undefined ? tree.hooks : tree.hooks.with([options.hooks].flat());
   const path = await tree.contextEntries();
@@ -58,11 +60,11 @@ export async function compact(tree: SessionTree, options: CompactOptions): Promi
   const plan = prepareCompaction(path, { ...options.settings, tokenizer, undone: tree.head.undone });
   if (plan === null) return null;
   const given = await hooks.before("beforeCompact", { sessionId: tree.id, plan });
-  const cached = options.ask === "quoted" ? null : await loggedRequest(tree, path, options.model);
+  const cached = options.ask === "quoted" ? null : await loggedRequest(tree, path, model);
   const summary =
     given === null
       ? await withPayer(tree.payer, (spending) =>
-          summarizePlan(plan, { ...options, cached, model: paidModel(options.model, spending) }),
+          summarizePlan(plan, { ...options, cached, model: paidModel(model, spending) }),
         )
       : givenSummary(given.summary);
   options.signal?.throwIfAborted();
@@ -76,8 +78,7 @@ export async function compact(tree: SessionTree, options: CompactOptions): Promi
       ...spendingOf(summary),
     },
     async () => {
-      // Turns appended in the meantime are kept unchanged. But if the leaf moved to another branch, the summary would
-      // not fit.
+      // Turns appended in the meantime are kept unchanged. If the leaf moved to another branch, the summary no longer applies.
       if (await tree.isActive(plan.firstKeptEntryId)) return;
       throw new SessionError(
         "CONFLICT",
@@ -89,7 +90,7 @@ export async function compact(tree: SessionTree, options: CompactOptions): Promi
   return entry;
 }
 
-/** @throws {SessionError} `INVALID_OPTION` for another way to ask for a summary than the quoted one. */
+/** @throws {SessionError} `INVALID_OPTION` for a value of `ask` other than `"quoted"`. */
 export function checkAsk(ask: unknown, call: string): void {
   checkArgument(ask === undefined || ask === "quoted", ask, call, '"quoted" or nothing in ask');
 }
@@ -101,7 +102,8 @@ export function givenSummary(text: string): Summary {
 }
 
 /** How to ask for the summary of a plan. */
-export interface SummaryAsking extends Pick<CompactOptions, "model" | "instructions" | "signal"> {
+export interface SummaryAsking extends Pick<CompactOptions, "instructions" | "signal"> {
+  readonly model: Model;
   /** The request that the provider has cached; null to ask with the conversation as quoted text. */
   readonly cached: ModelRequest | null;
 }
@@ -113,7 +115,7 @@ export async function summarizePlan(plan: CompactionPlan, asking: SummaryAsking)
   const kept = acceptable(plan.keep.flatMap(messagesOf)).length;
   const first = await summarizeCached(model, cached, summaryQuestion(kept, instructions), signal).catch(
     (error: unknown) => {
-      // The provider counts differently than we do; the quoted form is shorter.
+      // The provider's token count differs from ours; the quoted form is shorter.
       if (error instanceof ModelError && error.kind === "context_overflow") return NOTHING;
       throw error;
     },
@@ -126,21 +128,21 @@ const NOTHING: Spending & { readonly text: null } = { text: null };
 
 async function summarizeQuoted(
   plan: CompactionPlan,
-  { model, instructions, signal }: Pick<CompactOptions, "model" | "instructions" | "signal">,
+  { model, instructions, signal }: Omit<SummaryAsking, "cached">,
 ): Promise<Summary> {
-  const wishes = instructions === undefined ? {} : { instructions };
+  const given = instructions === undefined ? {} : { instructions };
   const parts: Summary[] = [];
-  if (tellsAnything(plan.summarize)) {
+  if (isSummarizable(plan.summarize)) {
     parts.push(
       await summarize(
         model,
-        { kind: "history", entries: plan.summarize, previousSummary: plan.previousSummary, ...wishes },
+        { kind: "history", entries: plan.summarize, previousSummary: plan.previousSummary, ...given },
         signal,
       ),
     );
   } else if (plan.previousSummary !== null) parts.push({ text: plan.previousSummary });
-  if (tellsAnything(plan.turnPrefix)) {
-    const prefix = await summarize(model, { kind: "turn", entries: plan.turnPrefix, ...wishes }, signal);
+  if (isSummarizable(plan.turnPrefix)) {
+    const prefix = await summarize(model, { kind: "turn", entries: plan.turnPrefix, ...given }, signal);
     parts.push({ ...prefix, text: `## The turn under way\n${prefix.text}` });
   }
   return parts.reduce((whole, part) =>
@@ -148,7 +150,7 @@ async function summarizeQuoted(
   );
 }
 
-/** A summary that has also cost what another request did. */
+/** Adds the cost of another request to a summary. */
 function withSpending(summary: Summary, other: Spending): Summary {
   return {
     text: summary.text,

@@ -121,14 +121,14 @@ describe("before a request that might not fit", () => {
     expect(model.requests).toHaveLength(0);
   });
 
-  test("the run's own model writes the summary, with the wishes of the caller, where no other is named", async () => {
+  test("the run's own model writes the summary by default, with the caller's instructions", async () => {
     const { run, model } = filling({ instructions: "Keep the names." }, ["In short.", "Done."]);
     expect((await run).text()).toBe("Done.");
     expect(asked(model, 1).at(-1)).toMatch(/Also: Keep the names\.$/);
     expect(asked(model, 2)[1]).toMatch(SUMMARY);
   });
 
-  test("a handler can be against it, and is not asked again in every round", async () => {
+  test("a handler can cancel the compaction, and is not called again in every round", async () => {
     let times = 0;
     const hooks = {
       beforeCompact: () => {
@@ -170,7 +170,7 @@ describe("before a request that might not fit", () => {
     expect(messages).toEqual([expect.stringMatching(/^The context of run .* was not compacted: .*empty summary/)]);
   });
 
-  test("a handler's details that cannot be kept are such a failure", async () => {
+  test("details of a handler that cannot be stored are such a failure", async () => {
     const { messages, settled } = collectWarnings();
     const hooks = { beforeCompact: () => ({ summary: "In short.", details: (() => 1) as never }) };
     const { run } = filling({ hooks }, ["Done."], { persist: openMemoryStore() });
@@ -229,7 +229,7 @@ describe("before a request that might not fit", () => {
 });
 
 describe("after a request that was refused as too long", () => {
-  test("room is made once and it is asked again", async () => {
+  test("the context is compacted once and the request is sent again", async () => {
     const model = summaries("In short.");
     const main = scripted([overflow, "Done."]);
     const run = runSessionLoop(talk(), someAgent(), { model: main, compaction: { settings, model } });
@@ -256,7 +256,7 @@ describe("after a request that was refused as too long", () => {
     expect(main.requests).toHaveLength(2);
   });
 
-  test("it is the run's error when that is turned off, or there is nothing to summarise, or a handler is against it", async () => {
+  test("the refusal is the run's error if compaction is disabled, there is nothing to summarise, or a handler cancels", async () => {
     const cancel = { beforeCompact: () => ({ cancel: true as const }) };
     const cases: [Session, LoopCompaction | false][] = [
       [talk(), false],
@@ -269,7 +269,7 @@ describe("after a request that was refused as too long", () => {
     }
   });
 
-  test("it is the run's error, with the reason why no room was made", async () => {
+  test("the refusal is the run's error, with the reason why the compaction failed", async () => {
     const failure = new Error("No pen.");
     const compaction = { settings, model: modelOf(() => Promise.reject(failure)) };
     const run = runSessionLoop(talk(), someAgent(), { model: scripted([overflow]), compaction });
@@ -282,7 +282,7 @@ describe("after a request that was refused as too long", () => {
   });
 });
 
-describe("a run that is kept", () => {
+describe("a stored run", () => {
   test("records the summary, so that the session reopens with the context that the run continued with", async () => {
     const store = openMemoryStore();
     const { run, model } = filling({ model: summaries("In short.") }, ["Done."], { persist: store });
@@ -338,7 +338,7 @@ describe("a run that is kept", () => {
   });
 });
 
-test("lets the next run on a session begin with the summary that the one before made", async () => {
+test("the next run on a session starts with the summary of the run before", async () => {
   const long = "x".repeat(4000);
   const small = { ...settings, keepRecentTokens: 5 };
   const model = scripted(["summary of all", saying("first answer"), saying("second answer")], { contextWindow: 1000 });

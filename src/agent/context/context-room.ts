@@ -8,6 +8,7 @@ import { describeThrown } from "../describe-thrown.ts";
 import type { LoopContext } from "./loop-context.ts";
 import type { LoopOptions } from "../loop-options.ts";
 import type { ModelRequest } from "../model/model.ts";
+import { namedModel } from "../model/named-model.ts";
 import { ModelError } from "../model/model-error.ts";
 import { withRetries } from "../model/retry.ts";
 import { paidModel, type RunSpending } from "../run-spending.ts";
@@ -37,7 +38,7 @@ interface Replacement {
 export interface NextRequest {
   /** When the run got its last answer, in milliseconds; null if it has none yet. */
   readonly answeredAt: number | null;
-  /** The request; null if it does not begin like the last one, or its answer has to be something else than a text. */
+  /** The request; null if its prefix differs from the last one's, or its answer must not be a text. */
   request(): ModelRequest | null;
 }
 
@@ -46,7 +47,7 @@ interface FullWindow {
   readonly settings: Partial<CompactionSettings>;
 }
 
-/** About how many tokens a summary and the question for it take. */
+/** The approximate number of tokens of a summary and the request for it. */
 const SUMMARY_TOKENS = 4_000;
 
 /** Makes room in the context of a run by replacing its older part with a summary. */
@@ -60,8 +61,7 @@ export class ContextRoom {
   }
 
   /**
-   * Compacts if the next answer might not fit; null if it fits. A failure is only reported, because the request may fit
-   * all the same.
+   * Compacts if the next answer might not fit; null if it fits. A failure is only reported, because the request may still fit.
    */
   makeBefore(next: NextRequest): Promise<void> | null {
     const full = this.#fullWindow();
@@ -105,7 +105,7 @@ export class ContextRoom {
     // The provider counts differently than we do: keep a third of the size that we considered small enough.
     const keepRecentTokens = Math.floor(Math.min(window, context.tokens) / 3);
     const settings = { ...options.compaction?.settings, keepRecentTokens };
-    // What did not fit does not fit with one more message.
+    // The cached request was already too long, so the quoted form is used.
     const made = await this.#summarize(settings, async () => null).catch((cause: unknown) => {
       log.signal.throwIfAborted();
       const { message, provider, status } = overflow;
@@ -122,7 +122,7 @@ export class ContextRoom {
   ): Promise<Replacement | null> {
     const { options, context, hooks, log, spending, inside } = this.#parts;
     const { model: own, instructions } = options.compaction === false ? {} : (options.compaction ?? {});
-    const model = own ?? options.model;
+    const model = own === undefined ? options.model : namedModel(own, "compaction");
     const { signal, output } = log;
     const plan = context.plan({ ...settings, tokenizer: settings.tokenizer ?? (await loadTokenizer()) });
     if (plan === null || model === undefined) return null;
@@ -142,7 +142,7 @@ export class ContextRoom {
     return { plan, summary, details: plan.details as unknown as JsonValue };
   }
 
-  /** The next request, if the provider has its beginning in its cache, and one more message and the summary fit; else null. */
+  /** The next request, if the provider has its prefix in the cache, and one more message and the summary fit; else null. */
   async #cachedRequest(window: number, next: NextRequest): Promise<ModelRequest | null> {
     const { options, context, log } = this.#parts;
     const { compaction, model } = options;

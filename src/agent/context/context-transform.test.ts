@@ -117,7 +117,7 @@ describe("in a run, a context transform", () => {
     expect(Object.isFrozen(told[0])).toBe(true);
   });
 
-  test("that separates a call from its result gets it put right", async () => {
+  test("that separates a call from its result is repaired", async () => {
     const withoutResults: ContextTransform = (messages) => messages.filter(({ role }) => role !== "tool");
     const { model, run } = running([looking("a"), "Tomorrow."], [withoutResults]);
     await run;
@@ -128,7 +128,7 @@ describe("in a run, a context transform", () => {
     expect(asked(other, 1)?.at(-1)).toBe("user: When is the refund due?");
   });
 
-  test("is not called again when a request is tried again, and is when the context was made shorter", async () => {
+  test("is not called again when a request is retried, but is when the context was compacted", async () => {
     const rounds: number[] = [];
     const counting: ContextTransform = (messages, { round }) => {
       rounds.push(round);
@@ -155,7 +155,7 @@ describe("in a run, a context transform", () => {
     ]);
   });
 
-  test("that fails ends the run with its error, before anything is asked", async () => {
+  test("that fails ends the run with its error, before a request is sent", async () => {
     const failure = new Error("No idea.");
     const { model, run } = running(
       ["Tomorrow."],
@@ -231,7 +231,7 @@ describe("in a run, a context transform", () => {
 
 describe("without a context transform", () => {
   test.for([{ context: undefined }, { context: [] }])(
-    "messages that no one reads are not put together: %j",
+    "messages that are not read are not assembled: %j",
     async (given) => {
       const iterate = vi.spyOn(Transcript.prototype, Symbol.iterator);
       const options = given.context === undefined ? {} : { context: given.context };
@@ -243,7 +243,7 @@ describe("without a context transform", () => {
     },
   );
 
-  test("a request has the messages of the moment it was made, whenever they are read", async () => {
+  test("a request has the messages of the time at which it was created, also if they are read later", async () => {
     const model = scripted([looking("a"), "Done."]);
     await runSessionLoop(talk(), someAgent(), { model, tools: [look] });
     expect(asked(model, 0)?.at(-1)).toBe("user: When is the refund due?");
@@ -254,7 +254,7 @@ describe("without a context transform", () => {
 describe("pruneContext", () => {
   const pruner = new RelevanceContextPruner();
 
-  test("sends the relevant part of the past, and everything since the question", async () => {
+  test("sends the relevant earlier messages, and everything since the question", async () => {
     const context = [pruneContext(pruner, { maxTurns: 3 })];
     const { model, run } = running([looking("a"), looking("b"), "Tomorrow."], context);
     await run;
@@ -270,7 +270,7 @@ describe("pruneContext", () => {
     ]);
   });
 
-  test("keeps the question that the run began with when it is steered", async () => {
+  test("keeps the question with which the run started when the run is steered", async () => {
     const steering: { run?: SessionRun } = {};
     const steerOnce: ContextTransform = async (messages, { round }) => {
       if (round === 1) await steering.run?.steer("Hurry.");
@@ -305,7 +305,7 @@ describe("pruneContext", () => {
     expect(breaks).toBe(3);
   });
 
-  test("keeps its choice in the next run, whose messages are read anew", async () => {
+  test("keeps its choice in the next run, whose messages are read again", async () => {
     const past = Array.from({ length: 6 }, (_, index) => user(`refund ${index}`));
     const prune = pruneContext(pruner, { maxTurns: 6 });
     const ask = async (messages: readonly Message[]): Promise<readonly Message[]> =>
@@ -352,7 +352,7 @@ describe("pruneContext", () => {
     expect(await tokens(0)).toEqual([system, messages[3]]);
   });
 
-  test("works with any pruner, and gives it the past, the query and the room that is left", async () => {
+  test("works with any pruner, and passes it the earlier messages, the query and the remaining limits", async () => {
     const seen: unknown[] = [];
     const any: ContextPruner = {
       async prune(...given) {
@@ -373,7 +373,7 @@ describe("pruneContext", () => {
     { pruner, limits: { maxTurns: -1 } },
     { pruner, limits: { maxTurns: 1.5 } },
     { pruner, limits: { maxTurns: 1, maxTokens: -1 } },
-  ])("refuses a set-up that cannot work: $limits", ({ pruner: given, limits }) => {
+  ])("refuses invalid limits: $limits", ({ pruner: given, limits }) => {
     expect(() => pruneContext(given as ContextPruner, limits as never)).toThrow(
       expect.objectContaining({ code: "INVALID_OPTION" }),
     );
@@ -385,13 +385,13 @@ describe("the parts of a pipeline", () => {
     expect(await transformContext([], [(messages) => messages], info)).toEqual([]);
   });
 
-  test("cannot change the messages they are given a copy of the list of", async () => {
+  test("get a copy of the list of messages, so that they cannot change it", async () => {
     const messages = [user("a"), user("b")];
     await transformContext(messages, [(given) => (given as Message[]).splice(0, 1)], info);
     expect(messages).toHaveLength(2);
   });
 
-  test("find the question of a transcript behind answers and summaries", () => {
+  test("find the question of a transcript before answers and summaries", () => {
     const rows = [userRow("a"), userRow("b"), assistantRow([], "c")];
     expect(questionOf(Transcript.of(rows))?.content).toBe("b");
     const { content } = compactionMessage("In short.");

@@ -10,7 +10,7 @@ import type { Transcript } from "../../session/value/transcript.ts";
 import { checkCount } from "../../stores/complete/valid-arguments.ts";
 import { describeThrown } from "../describe-thrown.ts";
 
-/** What a transform can know about the request that it prepares. */
+/** The information that a transform gets about its request. */
 export interface ContextInfo {
   /** The id of the run's session. */
   readonly sessionId: string;
@@ -47,12 +47,12 @@ export interface PruneContextLimits {
   readonly countTokens?: TextTokenizer;
 }
 
-/** For how many sessions at most a transform remembers its choice. */
+/** The most sessions for which a transform caches its choice. */
 const CHOICES_MAX = 100;
 
-/** What a pruner chose of the messages before a question. */
+/** The messages before a question that a pruner chose to keep. */
 interface Choice {
-  /** The messages that it chose from, as JSON: those of the next run are read anew. */
+  /** The messages that it chose from, as JSON, because the next run reads them again as new objects. */
   readonly from: readonly string[];
   readonly kept: readonly boolean[];
 }
@@ -60,9 +60,9 @@ interface Choice {
 /**
  * A transform that removes the messages that the pruner considers least relevant to the question.
  *
- * What it has left out of a request, it leaves out of the next ones as long as the rest is within the limits, so that the
- * requests begin alike and the provider's prompt cache has their beginning. When that does not fit any more, it chooses again and leaves a
- * quarter of the room free, so that the new choice holds for some requests.
+ * It keeps leaving out the same messages while the rest is within the limits, so that requests have the same prefix and the provider's
+ * prompt cache can be used. When the rest exceeds the limits, it chooses again and leaves a quarter of the room free, so that the new
+ * choice is kept for several requests.
  *
  * Some messages are kept regardless of the limits, but count towards them: the instructions, the summary of a
  * compaction, and everything from the run's question on, because otherwise the run would repeat its work.
@@ -101,7 +101,7 @@ export function pruneContext(pruner: ContextPruner, limits: PruneContextLimits):
               ? tokens
               : { maxTokens: withHeadroom(tokens.maxTokens, tokensOf(system)) },
           );
-    // Deleted first, so that the session that was asked for longest ago is the first of the map.
+    // Deleted first, so that the map is in the order of last use (LRU).
     choices.delete(sessionId);
     if (kept.length < past.length) choices.set(sessionId, choiceOf(past, kept));
     if (choices.size > CHOICES_MAX) choices.delete(choices.keys().next().value as string);
@@ -120,7 +120,7 @@ function choiceOf(past: readonly Message[], kept: readonly Message[]): Choice {
   return { from: past.map(keyOf), kept: past.map((message) => chosen.has(message)) };
 }
 
-/** What is kept of the messages by an earlier choice, and those since; null if they do not begin with the ones chosen from. */
+/** The messages that an earlier choice keeps, and all later ones; null if the messages do not start with those chosen from. */
 function heldBy({ from, kept }: Choice, past: readonly Message[]): readonly Message[] | null {
   if (past.length < from.length || from.some((key, index) => keyOf(past[index] as Message) !== key)) return null;
   return past.filter((_message, index) => kept[index] !== false);
@@ -148,10 +148,10 @@ export async function transformContext(
 ): Promise<readonly Message[]> {
   const last = messages.findLast(isQuestion);
   const known = new Set<unknown>(messages);
-  const told = Object.freeze({ ...info, query: last === undefined ? "" : textOf(last.content) });
+  const withQuery = Object.freeze({ ...info, query: last === undefined ? "" : textOf(last.content) });
   let made: readonly Message[] = [...messages];
   for (const [index, transform] of transforms.entries()) {
-    made = checkedMessages(await transform(made, told), known, index + 1);
+    made = checkedMessages(await transform(made, withQuery), known, index + 1);
   }
   const whole = acceptable(made);
   if (whole.length > 0 || messages.length === 0) return whole;

@@ -10,8 +10,8 @@ import { readSetup, type WholeSetup } from "../persist/run-setup.ts";
 import { isCached } from "./cache-warmth.ts";
 
 /**
- * The request that the next turn of a session would send, if the log has all of it and the provider has its beginning in its cache;
- * else null. `path` is the part of the path that models see.
+ * The request that the next turn of a session would send, if the log records all of it and the provider has its prefix in the cache; else
+ * null. `path` is the part of the path that models see.
  */
 export async function loggedRequest(
   tree: SessionTree,
@@ -41,7 +41,7 @@ export function instructionMessages(instructions: string | undefined): readonly 
   return instructions === undefined || instructions === "" ? [] : [{ role: "system", content: instructions }];
 }
 
-/** A setup of the session's own; null if the log does not have all that was sent. */
+/** The session's last setup; null if the log does not record the whole request. */
 async function wholeSetup({ store, head }: SessionTree, id: string): Promise<WholeSetup | null> {
   const setup = (await readSetup(store, head.header, id))?.setup ?? null;
   if (setup === null) return null;

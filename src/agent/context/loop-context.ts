@@ -17,7 +17,7 @@ type CompactionBody = Omit<EntryOf<"compaction">, "seq" | "parentId" | "timestam
 
 /**
  * The content of the next request of a run: the agent's rows, the past (after the last compaction), and the run's own
- * rows. Adding a row takes constant time; the messages of a request are put together when they are read.
+ * rows. Adding a row takes constant time; the messages of a request are assembled when they are read.
  */
 export class LoopContext {
   readonly #instructions: readonly Message[];
@@ -25,7 +25,7 @@ export class LoopContext {
   /** The rows before the run, or those that a compaction kept. */
   #past: () => readonly Row[];
   #own: Row[] = [];
-  /** Undefined: not looked for since the rows changed. */
+  /** Undefined if it was not computed since the rows changed. */
   #reminder: string | null | undefined;
   /** Whether a message refers to blobs; null: not looked for since the rows changed. */
   #blobs: boolean | null = null;
@@ -45,7 +45,7 @@ export class LoopContext {
     return this.#changes;
   }
 
-  /** Starts again with a transcript that was read anew after an edit. */
+  /** Starts again with a transcript that was read again after an edit. */
   reset(transcript: Transcript): void {
     this.#changes += 1;
     this.#past = this.#rowsOf(transcript);
@@ -140,7 +140,7 @@ export class LoopContext {
     return shouldCompact(this.tokens, contextWindow, settings);
   }
 
-  /** What a compaction would drop and keep; null if there is nothing to summarize. */
+  /** The plan of a compaction; null if there is nothing to summarize. */
   plan(settings: Partial<CompactionSettings>): CompactionPlan | null {
     const entries = [...this.#past(), ...this.#own].map(entryOf);
     const path =

@@ -19,7 +19,7 @@ const story = {
 };
 
 describe("summarizeBranch", () => {
-  test("moves the leaf and writes there what happened below where the paths part", async () => {
+  test("moves the leaf and appends a summary of the left branch from the common ancestor on", async () => {
     const tree = await treeOf(story);
     const model = scripted([{ role: "assistant", content: "it did not work", usage: usage(7), cost: 2 }]);
     const entry = await summarizeBranch(tree, "a", { model, instructions: "In one line." });
@@ -89,7 +89,7 @@ describe("summarizeBranch", () => {
     expect(tree.version).toBe(4);
   });
 
-  test("leaves the leaf when it is aborted, also by a model that does not notice", async () => {
+  test("leaves the leaf when it is aborted, also if the model ignores the signal", async () => {
     const tree = await treeOf(story);
     const controller = new AbortController();
     const deaf = {

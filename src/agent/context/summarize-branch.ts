@@ -4,7 +4,8 @@ import { applyEdits } from "../../session/context/edits.ts";
 import { fileOperations } from "../../session/context/file-operations.ts";
 import { checkIsTree, type SessionTree } from "../../tree/session-tree.ts";
 import { paidModel, withPayer } from "../run-spending.ts";
-import { checkIsModel, type Model } from "../model/model.ts";
+import type { Model } from "../model/model.ts";
+import { namedModel } from "../model/named-model.ts";
 import { spendingOf, summarize } from "./summarize.ts";
 
 /**
@@ -14,11 +15,11 @@ import { spendingOf, summarize } from "./summarize.ts";
 export async function summarizeBranch(
   tree: SessionTree,
   entryId: string | null,
-  options: { readonly model: Model; readonly instructions?: string; readonly signal?: AbortSignal },
+  options: { readonly model: Model | string; readonly instructions?: string; readonly signal?: AbortSignal },
 ): Promise<Entry | null> {
   checkIsTree(tree, "summarizeBranch");
   checkOptionsOf(options, { model: true, instructions: true, signal: true }, "summarizeBranch");
-  checkIsModel(options.model, "summarizeBranch");
+  const model = namedModel(options.model, "summarizeBranch");
   const left = await tree.getBranch();
   const target = new Set(entryId === null ? [] : (await tree.getBranch(entryId)).map((entry) => entry.id));
   const entries = applyEdits(left).filter((entry) => !target.has(entry.id));
@@ -28,9 +29,7 @@ export async function summarizeBranch(
   }
   const { instructions, signal } = options;
   const request = { kind: "branch", entries, ...(instructions === undefined ? {} : { instructions }) } as const;
-  const summary = await withPayer(tree.payer, (spending) =>
-    summarize(paidModel(options.model, spending), request, signal),
-  );
+  const summary = await withPayer(tree.payer, (spending) => summarize(paidModel(model, spending), request, signal));
   signal?.throwIfAborted();
   return tree.branchWithSummary(entryId, summary.text, fileOperations(entries), spendingOf(summary));
 }

@@ -4,7 +4,7 @@ import type { Usage } from "../../session/usage.ts";
 import type { Model, ModelReply, ModelRequest } from "../model/model.ts";
 import { type SummaryRequest, summaryMessages } from "./summary-prompt.ts";
 
-/** What a request has cost, as far as it is known. */
+/** The usage and cost of a request, as far as they are known. */
 export interface Spending {
   readonly usage?: Usage;
   readonly cost?: number;
@@ -32,8 +32,8 @@ export async function summarize(
 }
 
 /**
- * Asks for a summary with a request that the provider has cached, and one more message. The tools and the tool choice of the
- * request stay, as they are part of what is cached, so that the model may call a tool instead: then `text` is null.
+ * Asks for a summary with a request that the provider has cached, and one more message. The tools and the tool choice of the request are
+ * kept, because they are part of the cached prefix. The model may therefore call a tool; then `text` is null.
  */
 export async function summarizeCached(
   model: Model,

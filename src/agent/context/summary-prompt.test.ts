@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { assistant, call, calls, entryAt, result, user } from "../../../test/sample-log.ts";
 import type { Entry } from "../../session/log/entry.ts";
 import { type Message, textOf } from "../../session/message.ts";
-import { SUMMARY_SYSTEM_PROMPT, type SummaryRequest, summaryMessages, tellsAnything } from "./summary-prompt.ts";
+import { SUMMARY_SYSTEM_PROMPT, type SummaryRequest, summaryMessages, isSummarizable } from "./summary-prompt.ts";
 
 const entriesOf = (...messages: Message[]) =>
   messages.map((message, index): Entry => entryAt(index, `e${index}`, null, { type: "message", message }));
@@ -61,7 +61,7 @@ describe("the request for a summary", () => {
     expect(question).not.toContain("half");
   });
 
-  test("cuts arguments and results at 2,000 characters, and says how much is missing", () => {
+  test("cuts arguments and results at 2,000 characters, and notes how much is missing", () => {
     const exact = questionOf({ kind: "turn", entries: entriesOf(calls("x"), result("x", "y".repeat(2000))) });
     expect(exact).toContain("y".repeat(2000));
     expect(exact).not.toContain("more characters");
@@ -78,7 +78,9 @@ describe("the request for a summary", () => {
 
 test("settings, failed answers and empty ones have nothing to summarize", () => {
   const setting = entryAt(0, "a", null, { type: "model_change", provider: "p", modelId: "m" });
-  expect(tellsAnything([])).toBe(false);
-  expect(tellsAnything([setting, ...entriesOf(assistant("half", { stopReason: "error" }), assistant(""))])).toBe(false);
-  expect(tellsAnything([setting, ...entriesOf(user("q"))])).toBe(true);
+  expect(isSummarizable([])).toBe(false);
+  expect(isSummarizable([setting, ...entriesOf(assistant("half", { stopReason: "error" }), assistant(""))])).toBe(
+    false,
+  );
+  expect(isSummarizable([setting, ...entriesOf(user("q"))])).toBe(true);
 });

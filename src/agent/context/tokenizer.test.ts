@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { loadTokenizer } from "./tokenizer.ts";
 
-test("counts with a real tokenizer where one is installed", async () => {
+test("counts with a real tokenizer if one is installed", async () => {
   const count = await loadTokenizer();
   expect(count("")).toBe(0);
   expect(count("hello world")).toBe(2);
@@ -15,7 +15,7 @@ test("treats text that looks like a control token, or is half an emoji, as text"
   expect(count("\ud83d")).toBeGreaterThan(0);
 });
 
-test("counts a long run without spaces piece by piece, since in one piece the time grows with its square", async () => {
+test("counts a long text without spaces in pieces, because the tokenizer takes quadratic time", async () => {
   const count = await loadTokenizer();
   expect(count("=".repeat(200_000))).toBe(200 * count("=".repeat(1000)));
 });

@@ -8,10 +8,11 @@ import { runErrorOf } from "../run-error.ts";
 import type { RunTelemetry } from "../telemetry.ts";
 import { collectReply, type PartialReply } from "./collect-reply.ts";
 import type { Model, ModelDelta, ModelReply, ModelRequest } from "./model.ts";
+import { nameAttachments } from "./name-attachments.ts";
 import { readReply } from "./read-reply.ts";
 import { withRetries } from "./retry.ts";
 
-/** What `askModel` needs from its run. */
+/** The parts of a run that `askModel` uses. */
 export interface AskModelParts {
   readonly options: RunOptions;
   readonly log: RunLog;
@@ -27,7 +28,7 @@ export interface AskModelParts {
 
 /** Asks the model of a run, by streaming if it supports it, and retries transient failures. */
 export function askModel(request: ModelRequest, asking: AskModelParts): Promise<AssistantMessage> {
-  return withData(request, asking).then((ready) => askWhole(ready, asking));
+  return withData(request, asking).then((ready) => requestAnswer(ready, asking));
 }
 
 /** The one place where the bytes of images and files are read: just before a model gets them. */
@@ -40,7 +41,7 @@ async function withData(request: ModelRequest, { log, said, hasBlobs }: AskModel
   return { ...request, messages: await withAttachments(messages, known) };
 }
 
-function askWhole(request: ModelRequest, asking: AskModelParts): Promise<AssistantMessage> {
+function requestAnswer(request: ModelRequest, asking: AskModelParts): Promise<AssistantMessage> {
   const { options, log, telemetry, round, onPartial = () => {} } = asking;
   const { model, executor, agentName, retry = {} } = options;
   const { signal, events } = log;
@@ -48,13 +49,18 @@ function askWhole(request: ModelRequest, asking: AskModelParts): Promise<Assista
     onPartial(null);
     const whole = executor ?? (model?.stream === undefined ? (model as Model) : null);
     if (whole !== null) return promiseOf(() => whole.complete(request, { signal }));
-    const tell = (delta: ModelDelta): void => {
+    const emit = (delta: ModelDelta): void => {
       if (delta.type !== "finish") events.add({ ...delta, round });
     };
-    return collectReply(model as Model, request, signal, tell, onPartial);
+    return collectReply(model as Model, request, signal, emit, onPartial);
   };
   const ask = (): Promise<AssistantMessage> =>
-    untilAborted(askOnce(), signal).then((reply) => readReply(reply, model, agentName));
+    untilAborted(askOnce(), signal).then(
+      (reply) => readReply(reply, model, agentName),
+      (error: unknown) => {
+        throw nameAttachments(error, request.messages);
+      },
+    );
   const attempt = telemetry === null ? ask : () => telemetry.chat(model, request, ask);
   return withRetries(attempt, retry, signal, (again) => {
     onPartial(null);

@@ -5,7 +5,7 @@ import { openMemoryStore } from "../../stores/memory/memory-store.ts";
 import { createAgent } from "../agent.ts";
 import { promptCacheKey } from "./cache-key.ts";
 
-test("the requests of a session and of its forks name the same prompt cache, those of others another one", async () => {
+test("the requests of a session and its forks have the same cache key, those of other sessions another", async () => {
   const model = scripted(Array.from({ length: 7 }, () => "ok"));
   const agent = createAgent({ prompt: "Be brief.", model });
   const manager = new SessionManager({ store: openMemoryStore() });

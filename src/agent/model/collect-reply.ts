@@ -19,14 +19,14 @@ export async function collectReply(
   const partial = new PartialReply(model);
   onPart(partial);
   for await (const delta of model.stream(request, { signal })) {
-    // A model that ignores the signal would keep streaming for nobody.
+    // A model that ignores the signal would otherwise keep streaming.
     signal.throwIfAborted();
     if (delta.type === "finish") return delta.reply ?? partial.finish(delta.stopReason, delta.usage);
     partial.add(delta);
     onDelta(delta);
   }
   signal.throwIfAborted();
-  throw new ModelError("connection", `The answer of ${model.provider}/${model.id} ended before it was whole.`, {
+  throw new ModelError("connection", `The answer of ${model.provider}/${model.id} ended before it was complete.`, {
     provider: model.provider,
   });
 }

@@ -24,7 +24,7 @@ function executorOf(replies: readonly ModelReply[], extras: Partial<LoopExecutor
 }
 
 describe("an executor", () => {
-  test("answers in the place of a model, which is not asked", async () => {
+  test("answers in place of the model, which is not called", async () => {
     const model = scripted([]);
     const { executor, requests } = executorOf([calling(callOf("a", "look")), saying("Done.")]);
     const session = await runSessionLoop(asking(), someAgent(), {
@@ -58,7 +58,7 @@ describe("an executor", () => {
     expect(seen).toEqual([2, look, { checked: true }]);
   });
 
-  test("knows which call it runs, and can have the tool run it", async () => {
+  test("gets the call, and can let the tool execute it", async () => {
     const look = toolOf("look", (_args, { callId, runId }) => `${callId} in ${runId}`);
     const { executor } = executorOf([calling(callOf("a", "look"), callOf("b", "look")), saying("Done.")], {
       dispatchTool: (_session, tool, args, context) => tool.execute(args, context),
@@ -119,7 +119,7 @@ describe("an executor", () => {
     expect(requests[0]?.tools?.map(({ name }) => name)).toEqual(["look"]);
   });
 
-  test("is asked again after a failure that passes, and can be stopped", async () => {
+  test("is retried after a transient failure, and can be stopped", async () => {
     let asked = 0;
     const executor: LoopExecutor = {
       complete(_request, { signal }) {

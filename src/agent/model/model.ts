@@ -67,19 +67,19 @@ export interface Model {
   /** The most tokens of a request and its answer together. */
   readonly contextWindow?: number;
   /** Whether its answers have a cost. With `false`, a run with a budget in `cost` is refused. */
-  readonly tellsCost?: boolean;
-  /** What a usage costs in US dollars, if the model has a price; a budget of a user reserves so much before a request. */
+  readonly reportsCost?: boolean;
+  /** Returns the cost of a usage in US dollars, if the model has a price; budgets of users reserve this amount before a request. */
   costOf?(usage: Usage): number | undefined;
   /**
-   * Set for a default that nobody chose, such as the offline model of a server without keys. It never continues a
+   * True for a default that was not chosen explicitly, such as the offline model of a server without keys. It never continues a
    * session that another model has answered.
    */
   readonly unnamed?: true;
   /** Whether its provider supports structured output with this schema. If not, the run asks for a tool call instead. */
   takesOutput?(schema: JsonObject): boolean;
   /**
-   * Loads what the model needs, such as its provider's client. A run awaits it before anything is stored; a request
-   * without it loads the same.
+   * Loads what the model needs, such as its provider's client. A run awaits it before anything is stored. If it is not called, the first
+   * request loads the same.
    */
   prepare?(): Promise<void>;
   complete(request: ModelRequest, options?: { readonly signal?: AbortSignal }): Promise<ModelReply>;
@@ -92,6 +92,6 @@ export function checkIsModel(model: unknown, call: string): asserts model is Mod
     isObject(model) && typeof model.complete === "function",
     model,
     call,
-    "a model, such as createModel makes",
+    'a model, such as createModel makes, or the name of one, such as "openai/gpt-5-mini"',
   );
 }

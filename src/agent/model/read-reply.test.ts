@@ -53,7 +53,7 @@ describe("an invalid answer fails the run as malformed and is not retried, for",
     expect(next.text()).toBe("Fine.");
   });
 
-  test("a call to a tool of that name, when nothing else is wrong: it runs", async () => {
+  test("no valid answer: a valid call of the same tool runs", async () => {
     const session = await runSessionLoop(asking(), someAgent(), {
       model: scripted([calling(callOf("a", "look")), "Done."]),
       tools: [toolOf("look")],
@@ -71,14 +71,14 @@ describe("an answer whose stop reason says", () => {
     });
   });
 
-  test("that it was broken off fails the run as aborted", async () => {
+  test("that it was aborted fails the run as aborted", async () => {
     const model = scripted([{ role: "assistant", content: "Sor", stopReason: "aborted" }]);
     await expect(runSessionLoop(asking(), someAgent(), { model }).synchronize()).rejects.toMatchObject({
       code: "ABORTED",
     });
   });
 
-  test("nothing at all ends the run, and the next request is acceptable", async () => {
+  test("nothing ends the run, and the next request is valid", async () => {
     const session = await runSessionLoop(asking(), someAgent(), {
       model: scripted([{ role: "assistant", content: null }]),
     });
@@ -89,7 +89,7 @@ describe("an answer whose stop reason says", () => {
 });
 
 describe("a stream", () => {
-  test("that ends before its answer is whole is tried again, and fails the run as a lost connection", async () => {
+  test("that ends before its answer is complete is retried, and then fails the run as a lost connection", async () => {
     let asked = 0;
     const model = streamOf(async function* () {
       asked += 1;
@@ -98,13 +98,13 @@ describe("a stream", () => {
     const run = runSessionLoop(asking(), someAgent(), { model, retry });
     await expect(run.synchronize()).rejects.toMatchObject({
       kind: "connection",
-      message: /sample\/sample ended before it was whole/,
+      message: /sample\/sample ended before it was complete/,
     });
     expect(asked).toBe(4);
     expect(shortly(run.transcript)).toEqual(["user: Do it."]);
   });
 
-  test("without a whole answer is put together from its pieces", async () => {
+  test("without a complete answer is assembled from its deltas", async () => {
     const model = scripted([
       async function* () {
         yield { type: "thinking-delta", text: "Let me " };

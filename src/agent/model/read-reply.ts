@@ -12,7 +12,7 @@ import type { Model, ModelReply } from "./model.ts";
 export function readReply(reply: ModelReply, model: Model | undefined, agent: string | undefined): AssistantMessage {
   const provider = model?.provider ?? "executor";
   try {
-    if (reply?.role !== "assistant") throw new TypeError("It is not a message of an assistant.");
+    if (reply?.role !== "assistant") throw new TypeError("It is not an assistant message.");
     const named = agent === undefined ? reply : { ...reply, agent };
     return checkedMessage(withDistinctIds(named)) as AssistantMessage;
   } catch (cause) {

@@ -20,7 +20,7 @@ const retry = { baseDelayMs: 0 };
 const failing = (kind: ModelFailure, init: { retryAfterMs?: number; status?: number } = {}): ModelError =>
   new ModelError(kind, `It failed: ${kind}.`, { provider: "sample", ...init });
 
-describe("a model is asked again", () => {
+describe("a request is retried", () => {
   test.each(["rate_limit", "overloaded", "connection", "timeout", "server"] as const)("after %s", async (kind) => {
     const error = failing(kind);
     const model = scripted([error, "Done."]);
@@ -32,7 +32,7 @@ describe("a model is asked again", () => {
     expect(model.requests[1]?.messages).toEqual(model.requests[0]?.messages);
   });
 
-  test("not after a permanent failure, or an error that is not the model's", async () => {
+  test("only after a transient failure of the model", async () => {
     const kinds = ["authentication", "invalid_request", "malformed", "other", "context_overflow"] as const;
     for (const error of [...kinds.map((kind) => failing(kind)), new Error("A bug.")]) {
       const model = scripted([error, "Never asked for."]);
@@ -41,7 +41,7 @@ describe("a model is asked again", () => {
     }
   });
 
-  test("three times and no more, where no other number is given", async () => {
+  test("three times by default", async () => {
     const errors = Array.from({ length: 5 }, () => failing("server"));
     const model = scripted(errors);
     await expect(runSessionLoop(asking(), someAgent(), { model, retry }).synchronize()).rejects.toBe(errors[3]);
@@ -52,7 +52,7 @@ describe("a model is asked again", () => {
     expect(once.requests).toHaveLength(1);
   });
 
-  test("again in each round", async () => {
+  test("with a new count in each round", async () => {
     const model = scripted([
       failing("server"),
       failing("server"),
@@ -66,7 +66,7 @@ describe("a model is asked again", () => {
     expect(session.text()).toBe("Done.");
   });
 
-  test("and the text of the failed attempt is discarded", async () => {
+  test("after the text of the failed attempt is discarded", async () => {
     const model = scripted([
       async function* () {
         yield { type: "text-delta", text: "Half an ans" };
@@ -89,7 +89,7 @@ describe("a model is asked again", () => {
   });
 });
 
-describe("the wait before that", () => {
+describe("the delay before a retry", () => {
   const delaysOf = async (options: object, error: ModelError, attempts = 4): Promise<number[]> => {
     const controller = new AbortController();
     const delays: number[] = [];
@@ -108,7 +108,7 @@ describe("the wait before that", () => {
     return delays;
   };
 
-  test("doubles, half of it by chance, up to the longest one", async () => {
+  test("doubles up to the maximum, and half of it is random", async () => {
     const [first, second, third, fourth] = await delaysOf({ baseDelayMs: 4, delayMaxMs: 12 }, failing("server"), 5);
     for (const [delay, most] of [
       [first, 4],
@@ -121,7 +121,7 @@ describe("the wait before that", () => {
     }
   });
 
-  test("is what the provider asks for if that is longer, up to ten times the maximum", async () => {
+  test("is the one that the provider asks for if that is longer, up to ten times the maximum", async () => {
     expect(await delaysOf({ baseDelayMs: 0, delayMaxMs: 5 }, failing("rate_limit", { retryAfterMs: 20 }), 2)).toEqual([
       20,
     ]);

@@ -57,7 +57,7 @@ describe("a run with an output", () => {
     expect(model.requests[0]?.output).toMatchObject({ properties: { value: output }, additionalProperties: false });
   });
 
-  test("reports an invalid value at most this often, then fails and keeps the messages", async () => {
+  test("reports an invalid value to the model up to the limit, then fails and keeps the messages", async () => {
     const run = agentOf(scripted(["{", "{}", "{}", ORDER])).run("Which?", { output: Order });
     await expect(run.synchronize()).rejects.toMatchObject({
       code: "OUTPUT_INVALID",
@@ -76,7 +76,7 @@ describe("a run with an output", () => {
     await expect(once.synchronize()).rejects.toMatchObject({ code: "OUTPUT_INVALID" });
   });
 
-  test("asks a model that knows no other way by a tool, and forces it once there is nothing else to do", async () => {
+  test("uses a tool for a model without structured output, and forces the call when there are no other tools", async () => {
     const model = callingModel(calling(callOf("1", "look")), "It is 4711.", giving("2", "{}"), giving("3", ORDER));
     const run = agentOf(model).run("Which?", { output: Order, ask: "always", tools: [] });
     const answer = await run;
@@ -85,12 +85,12 @@ describe("a run with an output", () => {
     expect(model.requests.map(({ toolChoice }) => toolChoice)).toEqual(Array(4).fill({ name: "give_answer" }));
     expect(resultsOf(answer.transcript).slice(1)).toEqual([
       expect.objectContaining({ error_kind: "invalid_tool_arguments" }),
-      "The answer was taken.",
+      "The answer was accepted.",
     ]);
     expect(run.pendingApprovals).toEqual([]);
   });
 
-  test("lets the model call other tools before, and fails where wrong calls do not end", async () => {
+  test("lets the model call other tools first, and fails if invalid calls do not end", async () => {
     const model = callingModel(calling(callOf("1", "look")), giving("2", "[]"), giving("3", "{"), giving("4", "{}"));
     const run = agentOf(model).run("Which?", { output: Order });
     await expect(run.synchronize()).rejects.toMatchObject({ code: "OUTPUT_INVALID" });
@@ -103,7 +103,7 @@ describe("a run with an output", () => {
     expect(resultsOf(run.transcript)).toHaveLength(4);
   });
 
-  test("is asked by a tool through an executor, which does not run that tool", async () => {
+  test("uses a tool with an executor, which does not run that tool", async () => {
     const replies = [calling(callOf("1", "look")), giving("2", ORDER)];
     const dispatched: string[] = [];
     const run = runSessionLoop(Session.fromUserMessage("Which?"), Session.fromAgentPrompt(""), {
@@ -125,7 +125,7 @@ describe("a run with an output", () => {
     expect((await run).output).toMatchObject({ number: "12" });
   });
 
-  test("fails where it is cut short before the value, and not where the value was the last it could pay for", async () => {
+  test("fails if it is cut short before the value, but not if the value itself used up the budget", async () => {
     const look = calling(callOf("1", "look"));
     const cut = agentOf(scripted([look])).run("Which?", { output: Order, maxToolRounds: 1 });
     await expect(cut.synchronize()).rejects.toMatchObject({ code: "OUTPUT_INVALID" });
@@ -134,7 +134,7 @@ describe("a run with an output", () => {
     expect((await agentOf(dear).run("Which?", { output: Order, budget: { totalTokens: 5 } })).output).toEqual(value);
   });
 
-  test("gives the smallest value that fits, offline", async () => {
+  test("gets the smallest valid value from the offline model", async () => {
     const Everything = z.object({
       name: z.string().min(3),
       mail: z.email(),
@@ -164,7 +164,7 @@ describe("a run with an output", () => {
   });
 });
 
-describe("at the call", () => {
+describe("synchronously", () => {
   const handmade: StandardSchema<string> = {
     "~standard": { version: 1, vendor: "mine", validate: (given) => ({ value: String(given) }) },
   };
@@ -211,17 +211,20 @@ describe("a run whose process died", () => {
     expect(again.runId).toBe(run.runId);
   });
 
-  test.for(ways)("is not asked again for a value that it gave, as %s, before its end", async ([, modelOf, given]) => {
-    const store = openMemoryStore();
-    const dying = actingBefore(store, isEnd, dies);
-    const run = agentOf(modelOf([given(ORDER)])).run("Which?", { output: Order, persist: dying });
-    await expect(run.synchronize()).rejects.toThrow("The process is gone.");
-    const { user } = await resumeSession({ store, sessionId: run.id });
-    const again = await agentOf(modelOf([])).run(user, { output: Order, persist: store });
-    expect(again.output).toEqual(value);
-  });
+  test.for(ways)(
+    "does not ask again for a value that was given, as %s, before its end was recorded",
+    async ([, modelOf, given]) => {
+      const store = openMemoryStore();
+      const dying = actingBefore(store, isEnd, dies);
+      const run = agentOf(modelOf([given(ORDER)])).run("Which?", { output: Order, persist: dying });
+      await expect(run.synchronize()).rejects.toThrow("The process is gone.");
+      const { user } = await resumeSession({ store, sessionId: run.id });
+      const again = await agentOf(modelOf([])).run(user, { output: Order, persist: store });
+      expect(again.output).toEqual(value);
+    },
+  );
 
-  test("gets the answer to a call that gave the value", async () => {
+  test("gets the result of the call that gave the value", async () => {
     const store = openMemoryStore();
     const dying = actingBefore(store, (draft) => isEnd(draft) || isResult(draft), dies);
     const run = agentOf(callingModel(giving("1", ORDER))).run("Which?", { output: Order, persist: dying });

@@ -34,7 +34,7 @@ export type OutputReading = { readonly given: GivenOutput } | { readonly problem
 export class RunOutput {
   readonly #schema: ValueSchema;
   /** The schema that models see; always the schema of an object, as providers require. */
-  readonly #told: JsonObject;
+  readonly #shownSchema: JsonObject;
   readonly #isWrapped: boolean;
   readonly #byTool: boolean;
   readonly #retries: number;
@@ -51,8 +51,8 @@ export class RunOutput {
   ) {
     this.#schema = schema;
     this.#isWrapped = described["type"] !== "object";
-    this.#told = closeSchema(this.#isWrapped ? wrapSchema(described) : described);
-    this.#byTool = executor !== undefined || model?.takesOutput?.(this.#told) !== true;
+    this.#shownSchema = closeSchema(this.#isWrapped ? wrapSchema(described) : described);
+    this.#byTool = executor !== undefined || model?.takesOutput?.(this.#shownSchema) !== true;
     this.#retries = outputRetries;
   }
 
@@ -63,8 +63,8 @@ export class RunOutput {
     { again }: { readonly again: boolean },
   ): Pick<ModelRequest, "tools" | "toolChoice" | "output"> {
     const chosen = toolChoice === undefined ? {} : { toolChoice };
-    if (!this.#byTool) return { ...(tools.length > 0 && { tools }), ...chosen, output: this.#told };
-    const answer = { name: ANSWER_TOOL, description: DESCRIPTION, parameters: this.#told };
+    if (!this.#byTool) return { ...(tools.length > 0 && { tools }), ...chosen, output: this.#shownSchema };
+    const answer = { name: ANSWER_TOOL, description: DESCRIPTION, parameters: this.#shownSchema };
     // Without a forced choice, a model that has no other tool to call may write its answer as text.
     const forced = again || tools.length === 0 || toolChoice === "none";
     return { tools: [...tools, answer], ...(forced ? { toolChoice: { name: ANSWER_TOOL } } : chosen) };
@@ -84,7 +84,7 @@ export class RunOutput {
 
   /** Whether the model was told of an invalid value as often as allowed. */
   isExhausted(transcript: Transcript): boolean {
-    return timesTold(transcript) >= this.#retries;
+    return invalidValues(transcript) >= this.#retries;
   }
 
   /** The message that tells the model why its text is not a valid value. */
@@ -127,7 +127,7 @@ export function lastAnswerIn(transcript: Transcript): string {
 }
 
 /** How often the model was told that its value is invalid, since the last user message. */
-function timesTold(transcript: Transcript): number {
+function invalidValues(transcript: Transcript): number {
   let times = 0;
   for (let index = transcript.length - 1; index >= 0; index--) {
     const message = transcript.at(index)?.message as Message;

@@ -158,7 +158,7 @@ describe.each(Object.entries(stores))("in a %s store", (_, open) => {
     expect(await store.leaseOf(SESSION)).toBeNull();
   });
 
-  test("a run that was claimed five times without getting anywhere is ended as failed by the sixth", async () => {
+  test("a run that was claimed five times without progress is ended as failed by the sixth claim", async () => {
     const store = await storeWith(open, requested("r"));
     for (let time = 1; time <= 5; time++) await (await claim(store, "r")).access.release();
     await expect(claim(store, "r")).rejects.toMatchObject({ code: "RUN_ENDED", message: /5 times/ });
@@ -291,8 +291,8 @@ test("of several processes that resume a file at the same time, exactly one runs
   expect(ran).toEqual([]);
 });
 
-describe.for(Object.entries(stores))("on %s, a run that was asked for and cancelled", ([, open]) => {
-  test("does not begin again under its id, and a fork may use that id", async () => {
+describe.for(Object.entries(stores))("on %s, a run that was requested and cancelled", ([, open]) => {
+  test("does not start again under its id, and a fork may use that id", async () => {
     const store = await storeWith(open, requested("x"), { type: "cancel", runId: "x" });
     const run = (sessionId: string) =>
       runSessionLoop(someAgent(), asking(), { model: scripted(["Hi."]), runId: "x", persist: { store, sessionId } });

@@ -34,7 +34,7 @@ export interface Claim {
    * read.
    */
   readonly condition: Pick<AppendOptions, "guard" | "expectedVersion">;
-  /** The entries that the run appends before its first row: the ends of runs whose process is gone. */
+  /** The entries that the run appends before its first row: the ends of runs whose process has died. */
   readonly ends: readonly EntryDraft[];
   /** The `started` entry, appended after the input and these ends; the caller adds how many entries precede it. */
   readonly started: EntryDraft & { readonly type: "run" };
@@ -99,7 +99,7 @@ export async function claimRun<T>(
 async function checkNew(store: SessionStore, { header }: SessionHead, runId: string): Promise<void> {
   const request = await readRequest(store, header.id, runId);
   if (request === null || !isOwn(header, request, request.seq)) return;
-  throw new SessionError("CONFLICT", `Run ${show(runId)} of session ${header.id} is over; use another runId.`);
+  throw new SessionError("CONFLICT", `Run ${show(runId)} of session ${header.id} has ended; use another runId.`);
 }
 
 /**
@@ -114,7 +114,7 @@ async function checkKnown(store: SessionStore, head: SessionHead, version: numbe
     if (!RUN_FACTS.has(entry.type) && !isCallOrResult(entry)) continue;
     throw new SessionError(
       "CONFLICT",
-      `Another run went on in session ${id} meanwhile; read it again with resumeSession.`,
+      `Another run continued session ${id} in the meantime; read it again with resumeSession.`,
     );
   }
 }
@@ -130,7 +130,7 @@ async function checkHost(store: SessionStore, { header: { id } }: SessionHead, r
   if (host === null) return;
   throw new SessionError(
     "NO_SANDBOX",
-    `Run ${run.runId} of session ${id} has its files on the machine ${show(host)}; go on with it there, or fork the session.`,
+    `Run ${run.runId} of session ${id} has its files on the machine ${show(host)}; continue it there, or fork the session.`,
   );
 }
 
@@ -147,7 +147,7 @@ export async function parkedHost(
   return null;
 }
 
-/** The same; null if it is this machine. */
+/** As `parkedHost`, but null if it is this machine. */
 export async function hostElsewhere(store: SessionStore, sessionId: string, run: OpenRun): Promise<string | null> {
   const host = await parkedHost(store, sessionId, run);
   return host === hostname() ? null : host;
@@ -161,7 +161,7 @@ function endOfClaims(run: OpenRun): { readonly draft: EntryDraft; readonly error
   return { draft, error: new SessionError("RUN_ENDED", `Run ${run.runId} ${why}; start another one.`) };
 }
 
-/** The end to record for a run whose process is gone; whoever holds the session can record it. */
+/** The end to record for a run whose process has died; the holder of the session records it. */
 export function endOf({ runId, cancelled }: OpenRun): EntryDraft {
   const phase = cancelled === true ? "cancelled" : "failed";
   return { type: "run", runId, phase, error: "The run was interrupted." };

@@ -47,10 +47,11 @@ export function continueLog(access: LogAccess, request: LogRequest, given: LogPo
     const choice = await setupFor(store, head, request, settings, recorded);
     const isKept = recorded !== null && choice !== null && systemPrompt !== undefined;
     const prompt = isKept ? (choice.sent.instructions ?? null) : systemPrompt;
-    const settingsAndSetup = [...settingDrafts(prompt, settings), ...(choice?.drafts ?? [])];
     const by = asked?.by ?? request.by;
+    const setup = (choice?.drafts ?? []).map((draft) => (hasWordsOfRequest(draft) ? withAuthor(draft, by) : draft));
+    const settingsAndSetup = [...settingDrafts(prompt, settings), ...setup];
     const isInput = asked?.messages !== undefined || request.by !== undefined;
-    const said = isInput ? drafts.map((draft) => saidBy(draft, by)) : askedBy(drafts, runId, by);
+    const said = isInput ? drafts.map((draft) => withAuthor(draft, by)) : askedBy(drafts, runId, by);
     const preceding = [...ends, ...moves, ...said, ...settingsAndSetup];
     const start = { ...started, ...defined({ setup: choice?.stored.id }) };
     if (said.length > 0) checkRoom(access, said.length);
@@ -68,17 +69,17 @@ export function continueLog(access: LogAccess, request: LogRequest, given: LogPo
   });
 }
 
-/** What a start of the run says about its requests. */
+/** The fields of a start about the run's requests. */
 type RecordedStart = Pick<RunState, "setup" | "model">;
 
-/** The last start of a run that goes on; null if the log has none. */
+/** The last start of a run that continues; null if the log has none. */
 async function recordedStart(store: SessionStore, head: SessionHead, state: RunState): Promise<RecordedStart | null> {
   if (state.startedAt !== null) return state;
   const start = await readStart(store, head, state.runId);
   return start === null ? null : { setup: start.setup ?? null, model: start.model ?? null };
 }
 
-/** What the requests of the run contain beside their messages; null if it records no setup. */
+/** The setup of the run's requests; null if it records no setup. */
 async function setupFor(
   store: SessionStore,
   { header }: SessionHead,
@@ -95,7 +96,9 @@ async function setupFor(
   return chooseSetup(present, recorded, last);
 }
 
-/** A run adds an answer to its input. Without room for both it is refused, so that its input does not stay behind. */
+/**
+ * A run adds an answer to its input. A session without room for both refuses the run, so that it does not store input without an answer.
+ */
 function checkRoom({ room }: LogAccess, turns: number): void {
   if (room !== null && room.left < turns + 1) throw new SessionCapacityError("turns in a session", room.limit);
 }
@@ -125,9 +128,14 @@ function knownVersion(transcript: Transcript, sessionId: string): number | undef
 
 /** The rows; the one with the run's input gets the user who requested the run. */
 function askedBy(drafts: readonly EntryDraft[], runId: string, by: string | undefined): readonly EntryDraft[] {
-  return drafts.map((draft) => (draft.id === inputIdOf(runId) ? saidBy(draft, by) : draft));
+  return drafts.map((draft) => (draft.id === inputIdOf(runId) ? withAuthor(draft, by) : draft));
 }
 
-function saidBy(draft: EntryDraft, by: string | undefined): EntryDraft {
+/** Whether a setup has texts that may come from the request of the run and not from its agent. */
+function hasWordsOfRequest(draft: EntryDraft): boolean {
+  return draft.type === "setup" && (draft.output !== undefined || draft.stop !== undefined);
+}
+
+function withAuthor(draft: EntryDraft, by: string | undefined): EntryDraft {
   return by === undefined ? draft : { ...draft, by };
 }

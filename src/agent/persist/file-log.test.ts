@@ -74,7 +74,7 @@ describe("in a file", () => {
     },
   );
 
-  test("that was abandoned has nothing but the rows", async () => {
+  test("of an abandoned run has the rows only", async () => {
     const path = join(directory, "run.jsonl");
     const { log } = await open(path, sessionOf(userRow("one")));
     const before = await readFile(`${path}.__partial__`);
@@ -100,7 +100,7 @@ describe("in a file", () => {
     expect(kept).toMatchObject({ closed: true, header: { id: header.id } });
   });
 
-  test("continues with rows that come from it, whatever id their session has", async () => {
+  test("continues with rows that come from it, even if their session has another id", async () => {
     const path = join(directory, "run.jsonl");
     const first = await open(path, sessionOf(userRow("one")));
     const reply = assistantRow([], "two");

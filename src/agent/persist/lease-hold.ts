@@ -82,7 +82,7 @@ export class LeaseHold {
     if (this.#lost !== null) throw this.#lost;
   }
 
-  /** A store that does not respond may do so at the next attempt, as long as the lease lasts. */
+  /** Until the lease ends, a store that does not respond may respond to a later attempt. */
   async #renew(): Promise<void> {
     const askedAtMs = performance.now();
     try {

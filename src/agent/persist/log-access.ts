@@ -45,7 +45,7 @@ export interface LogAccess {
   readonly lease: LeaseHold | null;
   /** How many more turns the session accepts; null for any number. */
   readonly room: SessionRoom | null;
-  /** Who pays for the run; absent or null if nobody does, or the payer of the run around it. */
+  /** The payer of the run; absent or null if it has none, or if the enclosing run has the payer. */
   readonly payer?: Payer | null;
   append(drafts: readonly EntryDraft[], options: AppendOptions): Promise<LogAppended>;
   head(): Promise<SessionHead>;
@@ -193,7 +193,7 @@ export class FileAccess implements LogAccess {
 }
 
 /** The log of a run that is not stored: entries get an id and a position, and are not written anywhere. */
-export class UnkeptAccess implements LogAccess {
+export class UnstoredAccess implements LogAccess {
   readonly sessionId = null;
   readonly store = null;
   readonly shared = false;
@@ -223,7 +223,7 @@ export class UnkeptAccess implements LogAccess {
   }
 
   head(): Promise<never> {
-    return Promise.reject(new SessionError("NO_SESSION", "The run is not kept, so that it has no stored session."));
+    return Promise.reject(new SessionError("NO_SESSION", "The run is not stored, so it has no session in a store."));
   }
 
   async acquire(): Promise<void> {}

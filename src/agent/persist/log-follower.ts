@@ -6,7 +6,7 @@ import type { SessionStore } from "../../session/store.ts";
 const SUBSCRIBE_AFTER_MS = 250;
 const POLL_MS = 1_000;
 
-/** What others may append for a run in progress. */
+/** The entries that other writers may append for a run in progress. */
 export type RunMessage = EntryOf<"cancel" | "queued" | "approval">;
 
 /**
@@ -51,7 +51,7 @@ export class LogFollower {
 }
 
 /** Whether an entry is addressed to a run. */
-export function isSaidTo(runId: string, entry: Entry, header: Parameters<typeof isOwn>[0]): entry is RunMessage {
+export function isAddressedTo(runId: string, entry: Entry, header: Parameters<typeof isOwn>[0]): entry is RunMessage {
   const said = entry.type === "cancel" || entry.type === "queued" || entry.type === "approval";
   return said && entry.runId === runId && isOwn(header, entry, entry.seq);
 }

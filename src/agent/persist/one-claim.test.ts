@@ -115,7 +115,7 @@ describe.each(backends)("in a $name store", ({ open }) => {
     },
   );
 
-  test("of five that start at the same moment, one runs the open call", async () => {
+  test("of five concurrent resumes, one runs the open call", async () => {
     const store = await openStore();
     const { sessionId, ran, letGo, resume } = await interrupt(store, { exclusive: true });
     letGo();
@@ -227,7 +227,7 @@ describe("the lease of a run", () => {
     expect(seen).toEqual([[true, "2026-01-01T00:00:05.000Z"], null]);
   });
 
-  test("ends the run when it is lost, whatever the run waits for", async () => {
+  test("ends the run when it is lost, at every point of the run", async () => {
     const store = openMemoryStore();
     const stopped: unknown[] = [];
     const wait = toolOf("wait", async (_args, { session, signal }) => {

@@ -80,7 +80,7 @@ describe.each(backends)("in a $name store", ({ open: openBackend }) => {
     await checkHeadIsFold(store, request.output.id);
   });
 
-  test("an origin beside the leaf of its session becomes the leaf of the fork", async () => {
+  test("a run from an entry that is not the leaf forks the session there", async () => {
     await store.create(createHeader({ id: "a", userId: "ann", cwd: "/project", metadata: { tag: 1 } }));
     await store.append("a", [message("one", said("one")), message("two", assistant("two"))]);
     const tree = await SessionTree.on(store, "a");
@@ -321,7 +321,7 @@ describe.each(backends)("in a $name store", ({ open: openBackend }) => {
     expect((await store.leaseOf(id))?.runId).toBe("another-run");
   });
 
-  test("more rows than one append may carry are kept all the same", async () => {
+  test("more rows than the limit of one append are all stored", async () => {
     await store.create(createHeader({ id: "a" }), { entries: [message("one", said("one"))] });
     const rows = Array.from({ length: 10_050 }, (_, index) => ({ message: said(String(index)) }));
     const { log } = await open({ store, sessionId: "a" }, Session.of(Transcript.of(rows)));
@@ -330,7 +330,7 @@ describe.each(backends)("in a $name store", ({ open: openBackend }) => {
   });
 });
 
-test("a lease is renewed as long as the run is in progress, and expires when the process is gone", async () => {
+test("a lease is renewed as long as the run is in progress, and expires when the process has died", async () => {
   vi.useFakeTimers();
   const store = openMemoryStore({ clock: () => new Date() });
   const { log, request } = await open(store, sessionOf(userRow("one")));

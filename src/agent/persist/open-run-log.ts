@@ -13,7 +13,7 @@ import { SessionTree } from "../../tree/session-tree.ts";
 import { headerOf } from "../../tree/session-writer.ts";
 import { continueLog } from "./continue-log.ts";
 import { LeaseHold } from "./lease-hold.ts";
-import { FileAccess, StoreAccess, type StoreAccessInit, UnkeptAccess } from "./log-access.ts";
+import { FileAccess, StoreAccess, type StoreAccessInit, UnstoredAccess } from "./log-access.ts";
 import { commonRows, findRows } from "./log-position.ts";
 import type { LogOpener, LogRequest, Persist } from "./persist-option.ts";
 import { resumeStateOf } from "./resume-state.ts";
@@ -55,7 +55,7 @@ function isOpener(persist: object): persist is LogOpener {
 /** A run that is not stored. */
 function openUnkept({ runId, answers, output, user, setup: present, begin }: LogRequest): Promise<void> {
   const lastId = user.transcript.at(-1)?.id ?? null;
-  const access = new UnkeptAccess(output.id, lastId);
+  const access = new UnstoredAccess(output.id, lastId);
   const drafts: EntryDraft[] = [startedFirst({ runId, ...(answers && { answers }) }, 0)];
   const setup = present === undefined ? null : { ...present.setup, id: null };
   return begin({ access, state: newRun(runId), from: 0, lastId, atLeaf: true, drafts, append: {}, user, setup });
@@ -186,7 +186,7 @@ function storeAccess(
   });
 }
 
-/** Where a store has the first rows of a session. */
+/** The position in a store of the first rows of a session. */
 interface Source {
   readonly head: SessionHead;
   readonly entryId: string;

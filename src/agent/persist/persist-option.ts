@@ -58,11 +58,11 @@ export interface LogRequest {
   readonly user: Session;
   /** The agent's instructions, stored as a setting for the process that continues; absent if their text must not be stored. */
   readonly systemPrompt?: string | null;
-  /** What the agent's requests contain beside their messages; absent if the run records no setup. */
+  /** The setup of the agent's requests; absent if the run records no setup. */
   readonly setup?: PresentSetup;
   /** The user who wrote the rows of `user`, the run's input, if no recorded request names them. */
   readonly by?: string;
-  /** Who pays for the run (default: the payer of the tree's session). */
+  /** The payer of the run (default: the payer of the tree's session). */
   readonly payer?: Payer | null;
   /** The handle to record for the sandbox instead of its own id. */
   readonly sandboxHandleId?: string;

@@ -41,7 +41,7 @@ export async function readResumeState(
   const fold = new RunsFold(head.header, last?.id ?? null);
   if (entries.length > 0) await foldLastRuns(store, head, fold, { open, entries, passed, answer: last });
   const run = open === null ? afterRun(newRun(""), fold.last) : (fold.states.get(open.runId) ?? newRun(open.runId));
-  // A new run takes over what the last one left, however that ended, because the caller explicitly resumes it.
+  // The new run takes over the open calls and the input of the last run, even if that finished, because the caller explicitly resumes it.
   const answer = open === null ? fold.last.answer : run.answer;
   const calls = last?.openCalls ?? new Map<number, ToolCall>();
   const own = answer !== null && answer.id === last?.id && hasCalls(answer, calls) ? answer : null;

@@ -14,6 +14,7 @@ export async function readStart(
 ): Promise<EntryOf<"run"> | null> {
   for await (const entry of store.read(header.id, { after: inheritedCount(header) - 1, reverse: true })) {
     if (entry.type !== "run" || entry.runId !== runId || !isOwn(header, entry, entry.seq)) continue;
+    // Skip a second `started`, which only records where the tools act.
     if (entry.phase === "started" && !isPlaceOnly(entry)) return entry;
   }
   return null;

@@ -23,7 +23,7 @@ function aimed(session: Session): { session: Session; backend: CountedBackend } 
   return { session: session.to(backend.name), backend };
 }
 
-describe("a sandbox that a kept run opened on its way", () => {
+describe("a sandbox that a stored run opened during a tool call", () => {
   test("is recorded once before a tool acts in it, and again at the end", async () => {
     const store = openMemoryStore();
     const { session, backend } = aimed(asking());
@@ -46,7 +46,7 @@ describe("a sandbox that a kept run opened on its way", () => {
     await answer.closeSandbox();
   });
 
-  test("is found again by a resume, after a good end and after none", async () => {
+  test("is found again by a resume, after a regular end and after a crash", async () => {
     const store = openMemoryStore();
     const { session, backend } = aimed(asking());
     const model = scripted([calling(callOf("1", "act")), saying("ok"), calling(callOf("2", "act"))]);
@@ -67,7 +67,7 @@ describe("a sandbox that a kept run opened on its way", () => {
   });
 });
 
-describe("the place that a session without rows has in its header", () => {
+describe("the place in the header of a session without rows", () => {
   const settings = { type: "variables", set: { tone: "kind" }, unset: [] } as const;
 
   test.each([
@@ -90,7 +90,7 @@ describe("the place that a session without rows has in its header", () => {
     await answer.closeSandbox();
   });
 
-  test("does not make a run repeat the rows that the log has", async () => {
+  test("does not make a run append stored rows again", async () => {
     await using store = openMemoryStore();
     const { session } = aimed(asking());
     const { id, sandboxPlacement: sandbox, transcript } = session;
@@ -101,7 +101,7 @@ describe("the place that a session without rows has in its header", () => {
     expect(answer.transcript.toMessages().map(inShort)).toEqual(["user: Do it.", "assistant: ok"]);
   });
 
-  test("gives way to the place of the session that is run", async () => {
+  test("is overridden by the place of the session that is run", async () => {
     await using store = openMemoryStore();
     const { session: stored, backend: theirs } = aimed(asking());
     await store.create(createHeader({ id: "a", sandbox: stored.sandboxPlacement }));

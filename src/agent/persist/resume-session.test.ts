@@ -82,7 +82,7 @@ describe.each(backends)("from a $name store", ({ open }) => {
     expect((await store.head(id))?.openRuns).toEqual([]);
   });
 
-  test("lets one of two processes that found the same interrupted run continue it, and the other resume again", async () => {
+  test("lets one of two processes continue the same interrupted run, and the other must resume again", async () => {
     const { log, request } = await openLog(store, sessionOf(userRow("one")));
     const { id: sessionId } = request.output;
     await log.append([message("call", calls("c1"))]);
@@ -103,7 +103,7 @@ describe.each(backends)("from a $name store", ({ open }) => {
     await (await openLog({ store, sessionId }, third.user)).log.end({ phase: "finished" });
   });
 
-  test("names the missing session", async () => {
+  test("names a missing session in the error", async () => {
     await expect(resumeSession({ store, sessionId: "nobody" })).rejects.toMatchObject({ code: "SESSION_NOT_FOUND" });
   });
 });
@@ -178,8 +178,8 @@ test("attaches to the sandbox that was recorded", async () => {
   expect(attached).toEqual([["h-7", { workingDir: "/w" }]]);
 });
 
-describe("the state", () => {
-  test("of calls without a result tells which may have had their effect, and how they were answered", async () => {
+describe("the resume state", () => {
+  test("has the calls without a result, which of them may have had their effect, and their approvals", async () => {
     const state = await stateOf(
       message("u", said("go")),
       started,
@@ -212,7 +212,7 @@ describe("the state", () => {
     expect(unclear.approvals.get(0)).toMatchObject({ decision: { approved: false, reason: null } });
   });
 
-  test("does not take the effect of an earlier call for that of a later one with the same id", async () => {
+  test("distinguishes the effect of an earlier call from that of a later one with the same id", async () => {
     const state = await stateOf(
       started,
       message("a1", calls("c1")),
@@ -254,7 +254,7 @@ describe("the state", () => {
     expect(state.queued).toMatchObject([{ id: "waits" }]);
   });
 
-  test("has the input that was never delivered, in order, of all tries since a run ended on purpose", async () => {
+  test("has the undelivered input, in order, of all runs since the last one that finished or was cancelled", async () => {
     const state = await stateOf(
       queued("forgotten"),
       { type: "run", runId: "r0", phase: "finished" },
@@ -275,7 +275,7 @@ describe("the state", () => {
     expect(state.effects.size + state.approvals.size).toBe(0);
   });
 
-  test("has input that waits since before a compaction, while its run is open", async () => {
+  test("has the input from before a compaction that an open run has not delivered", async () => {
     const state = await stateOf(
       message("u", said("go")),
       started,

@@ -14,7 +14,7 @@ const ENTRIES_MAX = 8;
 
 // Whatever a user session has in common with a log (its rows in order, in another order, of other branches, from an
 // origin that is no longer the leaf), the log below the run's entries must have the messages that the run was given.
-test("the path from which a run continues has exactly the messages that the run works on, whatever the user session is made of", async () => {
+test("the path from which a run continues has exactly the messages that the run works on, for any user session", async () => {
   const place = fc.nat({ max: ENTRIES_MAX - 1 });
   const row = fc.oneof(place, fc.constant("new" as const));
   const parents = fc.array(fc.option(place), { minLength: 1, maxLength: ENTRIES_MAX });

@@ -18,7 +18,7 @@ import { promptCacheKey } from "../model/cache-key.ts";
 import type { EventLog } from "../event-log.ts";
 import type { LeaseHold } from "./lease-hold.ts";
 import type { LogAccess } from "./log-access.ts";
-import { isSaidTo, type LogFollower, type RunMessage } from "./log-follower.ts";
+import { isAddressedTo, type LogFollower, type RunMessage } from "./log-follower.ts";
 import type { SentSetup } from "./run-setup.ts";
 
 /** The guard for appends that ignore the turn limit. */
@@ -30,10 +30,10 @@ export type RunOutcome = Pick<
   "error" | "usage" | "truncated" | "output" | "sandbox"
 > & { readonly phase: "finished" | "failed" | "cancelled" };
 
-/** What is recorded when a run parks. */
+/** The fields of the entry with which a run parks. */
 export type ParkedFact = Omit<Extract<FactBody, { type: "run_parked" }>, "type" | "runId">;
 
-/** What the log of a run starts with. */
+/** Options for starting the log of a run. */
 export interface RunLogInit {
   readonly runId: string;
   /** The session that the run produces. */
@@ -60,7 +60,7 @@ export interface RunBeginning {
   readonly append?: AppendOptions;
   /** The session to work on: the stored rows, then the input. */
   readonly user: Session;
-  /** What the requests contain beside their messages; null for a run that records no setup. */
+  /** The setup of the requests; null for a run that records no setup. */
   readonly setup?: SentSetup | null;
   /** Called once the start is recorded. If it returns false, the run releases its session and is due again. */
   readonly mayBegin?: (() => Promise<boolean>) | undefined;
@@ -166,7 +166,7 @@ export class RunLog {
     return this.#cacheKey;
   }
 
-  /** What the requests of the run contain beside their messages; null before it began, or if it records no setup. */
+  /** The setup of the run's requests; null before the start, or if it records no setup. */
   get setup(): SentSetup | null {
     return this.#setup;
   }
@@ -211,7 +211,7 @@ export class RunLog {
     let stored: Awaited<ReturnType<LogAccess["append"]>> | null = null;
     if (append !== undefined) {
       stored = await access.append(drafts, { ...append, run: this.runId });
-      if (beginning.mayBegin !== undefined && !(await beginning.mayBegin())) throw await this.#giveBack(access);
+      if (beginning.mayBegin !== undefined && !(await beginning.mayBegin())) throw await this.#releaseUnstarted(access);
     }
     this.#access = access;
     ready(user);
@@ -231,7 +231,7 @@ export class RunLog {
    * Records that the run waits for no answer, so that it is due again and this claim does not count as one without
    * progress.
    */
-  async #giveBack(access: LogAccess): Promise<SessionBusyError> {
+  async #releaseUnstarted(access: LogAccess): Promise<SessionBusyError> {
     const { runId } = this;
     await access.append([{ type: "run_parked", runId, questions: [] }], { guard: access.guard, run: runId });
     await access.release(null);
@@ -295,7 +295,7 @@ export class RunLog {
    */
   async park(factNow: () => ParkedFact | null, parked: () => void): Promise<void> {
     await this.idle();
-    // What was appended in the meantime may be the answer, so the open questions are known only now.
+    // Entries that were appended in the meantime may answer a question, so the open questions are read only now.
     const fact = factNow();
     if (fact === null) return;
     const parking = this.#appendIfCurrent({ type: "run_parked", runId: this.runId, ...fact }).then((isRecorded) => {
@@ -415,7 +415,7 @@ export class RunLog {
     Session.grow(this.output, { transcript: Transcript.withOrigin(this.output.transcript, origin) });
   }
 
-  /** Where the rows written so far are stored; null if later sessions cannot refer to them. */
+  /** The stored position of the rows written so far; null if later sessions cannot refer to them. */
   origin(): Omit<TranscriptOrigin, "length"> | null {
     const { store = null, sessionId = null, shared = false } = this.#access ?? {};
     const entryId = this.#lastId;
@@ -489,7 +489,7 @@ export class RunLog {
     if (entry.type === "run_parked" && entry.runId === this.runId && entry.seq >= this.#begun) this.#parkedSeen = true;
     const { header } = this.#access as LogAccess;
     const isOthers = entry.run !== this.runId;
-    if (isOthers && isSaidTo(this.runId, entry, header) && !this.#isParked) this.#onMessage(entry);
+    if (isOthers && isAddressedTo(this.runId, entry, header) && !this.#isParked) this.#onMessage(entry);
     this.#pending.push(entry);
     this.#drain();
   }

@@ -51,7 +51,7 @@ const inWords = (entry: Entry): string => {
 
 const asks = { needsApproval: () => true };
 
-describe.each(backends)("kept in a $name store", ({ open }) => {
+describe.each(backends)("a run stored in a $name store", ({ open }) => {
   async function openStore(): Promise<SessionStore> {
     const store = await open(await makeDirectory());
     onTestFinished(() => store[Symbol.asyncDispose]());
@@ -102,7 +102,7 @@ describe.each(backends)("kept in a $name store", ({ open }) => {
     });
   });
 
-  test("input is recorded before it counts as accepted, and a run that died delivers it when it is resumed", async () => {
+  test("input is recorded before it is accepted, and a crashed run delivers it when it is resumed", async () => {
     const store = await openStore();
     const run = runSessionLoop(asking(), someAgent(), { model: modelOf(() => new Promise(() => {})), persist: store });
     await run.steer("At once.");
@@ -224,7 +224,7 @@ test("a run continues in a tree after its existing messages", async () => {
   expect((await tree.buildContext()).messages.map(inShort)).toEqual(shortly(session.transcript));
 });
 
-test("a run in a file gets its final name when it finishes, and keeps the other when it is stopped", async () => {
+test("the file of a run gets its final name when the run finishes, and keeps the partial one when it is stopped", async () => {
   const directory = await makeDirectory();
   const path = join(directory, "run.jsonl");
   const options = { persist: path };

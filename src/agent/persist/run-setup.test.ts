@@ -83,7 +83,7 @@ describe("the setup of a run", () => {
     expect(await askedWith(store, sessionId)).toEqual([one, two, three, four, three].map((setup) => setup?.id));
   });
 
-  test("follows the branch: an agent that goes on before a change has the setup from there", async () => {
+  test("depends on the branch: a run from before a change has the earlier setup", async () => {
     const store = openMemoryStore();
     const manager = new SessionManager({ store });
     const { sessionId } = await manager.run(agentWith({ model: scripted(["One."]) }), "1");
@@ -96,7 +96,7 @@ describe("the setup of a run", () => {
     expect(await askedWith(store, sessionId)).toEqual([one?.id, two?.id, one?.id]);
   });
 
-  test("has no text of instructions that are not to be recorded, and never one of providerOptions", async () => {
+  test("has no text of instructions with recordInstructions: false, and never one of providerOptions", async () => {
     const store = openMemoryStore();
     const manager = new SessionManager({ store });
     const model = scripted(["One.", "Two."]);
@@ -132,7 +132,7 @@ describe("the setup of a run", () => {
     expect(JSON.stringify(await entriesOf(store, sessionId))).not.toContain("Secret of");
   });
 
-  test("of an import configures nothing: the agent's own is stored", async () => {
+  test("of an import has no effect: the agent's own is stored", async () => {
     const store = openMemoryStore();
     const manager = new SessionManager({ store });
     const { sessionId } = await manager.run(agentWith({ model: scripted(["One."]) }), "1");
@@ -171,7 +171,7 @@ async function takenOver(
 }
 
 describe.each(backends)("in a $name store, a run that another version of its agent takes over", ({ open }) => {
-  test("sends the recorded instructions and tools in their order, and says so of a tool that is missing", async () => {
+  test("sends the recorded instructions and tools in their order, and answers calls of a missing tool with an error", async () => {
     const directory = await mkdtemp(join(tmpdir(), "skein-setup-"));
     const store = await open(directory);
     onTestFinished(async () => {

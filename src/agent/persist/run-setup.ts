@@ -11,15 +11,15 @@ import { parametersOf } from "../model/ask-model.ts";
 import type { LoopOptions } from "../loop-options.ts";
 import type { OfferedTools } from "../tools/offer-tools.ts";
 
-/** The name in the setup of an agent that has none. */
+/** The name that the setup of an unnamed agent records. */
 const UNNAMED_AGENT = "agent";
 
 /** A setup with all its fields in it: none refers to another entry. */
 export type WholeSetup = Omit<Setup, "unchanged">;
 
-/** What the requests of a run contain beside their messages. */
+/** The setup of a run's requests: everything but their messages. */
 export interface SentSetup extends WholeSetup {
-  /** The entry that records it; null if the run is not kept. */
+  /** The entry that records it; null if the run is not stored. */
   readonly id: string | null;
 }
 
@@ -30,7 +30,7 @@ export interface PresentSetup {
   readonly recordsInstructions: boolean;
   /** The model that is asked, as `provider/id`. */
   readonly model: string | null;
-  /** Whether someone gave these instructions for the run that is recovered, so that they are sent instead of the recorded ones. */
+  /** Whether the caller passed these instructions to the recovery, so that they replace the recorded ones. */
   readonly replacesInstructions: boolean;
 }
 
@@ -75,8 +75,8 @@ export interface SetupChoice {
 }
 
 /**
- * Chooses what the requests of a run contain beside their messages, and what of that is not on record. A run that begins sends the
- * agent as it is (`recorded` is null). One that goes on sends what it sent before; where the log has a digest only, the present
+ * Chooses the setup of a run's requests, and the part of it that must still be recorded. A new run sends the agent's present setup
+ * (`recorded` is null). A recovered run sends the recorded setup; if the log has only a digest of the instructions, it sends their present
  * text. `last` is the agent's last setup on the path.
  */
 export function chooseSetup(
@@ -97,7 +97,7 @@ export function chooseSetup(
   };
 }
 
-/** A setup of a log, with the fields that it shares with earlier ones; null for one that is not whole, or that came from outside. */
+/** A recorded setup, with the fields that it shares with earlier ones; null if it is incomplete or imported. */
 export async function readSetup(
   store: SessionStore,
   header: Pick<SessionHeader, "id" | "inherited">,
@@ -121,7 +121,7 @@ export async function readSetup(
   return { id: entry.id, setup: { ...setup, ...(fields as Pick<Setup, SharedField>) }, holders };
 }
 
-/** Whether an entry is a setup that a run of this program wrote; what came in from outside configures nothing. */
+/** Whether an entry is a setup that a run wrote. An imported setup has no effect. */
 function isOwnSetup(header: Pick<SessionHeader, "inherited">, entry: Entry | null): entry is EntryOf<"setup"> {
   return entry?.type === "setup" && !isImported(header, entry, entry.seq);
 }
@@ -132,7 +132,7 @@ function setupOf(entry: EntryOf<"setup">): Setup {
   return setup;
 }
 
-/** What goes on record of the setup of the program: as JSON, since that is what a provider is sent of it. */
+/** The setup in the form in which it is recorded: as JSON, like the request to a provider. */
 function asRecorded({ setup: given, recordsInstructions }: PresentSetup): WholeSetup {
   const setup = JSON.parse(textOfJson(given)) as WholeSetup;
   const { instructions, ...rest } = setup;
@@ -140,7 +140,7 @@ function asRecorded({ setup: given, recordsInstructions }: PresentSetup): WholeS
   return { ...rest, instructionsDigest: digestOf(instructions) };
 }
 
-/** The recorded setup, with what only the program can say. */
+/** The recorded setup, with the fields that only the program has. */
 function keptOf(
   { setup: recorded, model }: { readonly setup: WholeSetup; readonly model: string | null },
   present: PresentSetup,
@@ -149,7 +149,7 @@ function keptOf(
   const { agent, instructions: text, instructionsDigest: digest, tools, output } = recorded;
   const isPresent = present.replacesInstructions || (text === undefined && digest !== undefined);
   const { instructions, instructionsDigest } = isPresent ? own : { instructions: text };
-  // Another model has no cache of this beginning, and may not take the same parameters.
+  // Another model has not cached this prefix, and may not accept the same parameters.
   const { thinkingLevel, toolChoice, maxOutputTokens, temperature, stop } = model === present.model ? recorded : own;
   const { providerOptionsDigest, transformed, output: ownOutput } = own;
   return {
@@ -164,7 +164,7 @@ function keptOf(
       temperature,
       stop,
     }),
-    // The program checks the value, so that only it can say that there is one.
+    // Only the program can check the output, so it determines whether there is one.
     ...defined({ output: ownOutput === undefined ? undefined : (output ?? ownOutput) }),
     ...defined({ providerOptionsDigest, transformed }),
   };
@@ -192,7 +192,7 @@ function draftOf({ id, setup, holders }: StoredSetup): EntryDraft {
   return { type: "setup", id, ...own, ...(Object.keys(unchanged).length > 0 && { unchanged }) };
 }
 
-/** The fields in one order; the order of keys within them counts, as it does for a provider's cache. */
+/** The fields in a fixed order. The order of keys within them is kept, because it matters for a provider's cache. */
 function sorted(setup: WholeSetup): readonly (readonly [string, unknown])[] {
   return Object.entries(setup).sort(([one], [other]) => (one < other ? -1 : 1));
 }

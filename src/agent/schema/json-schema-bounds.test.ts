@@ -10,7 +10,7 @@ const NO_PATTERNS = { name: "output", patterns: false };
 const many = <T>(count: number, make: (index: number) => T): T[] => Array.from({ length: count }, (_, i) => make(i));
 const named = (count: number, value: unknown): object => Object.fromEntries(many(count, (i) => [`k${i}`, value]));
 
-describe("a reference leads only to a schema", () => {
+describe("a reference resolves only to a schema", () => {
   const hidden = { type: "string", pattern: SLOW };
   test.for<[string, object, string]>([
     ["a const", { const: hidden }, "#/const"],
@@ -54,7 +54,7 @@ describe("a reference leads only to a schema", () => {
     expect(findSchemaProblem(schema, NO_PATTERNS)).toContain("leave patterns out");
   });
 
-  test("patterns are found in unreferenced schemas and behind a $dynamicRef", () => {
+  test("patterns are found in unreferenced schemas and through a $dynamicRef", () => {
     const schema = { $dynamicRef: "#node", $defs: { a: { $dynamicAnchor: "node", patternProperties: { a: {} } } } };
     expect(findSchemaProblem(schema, NO_PATTERNS)).toBe(
       "output.$defs.a.patternProperties is not allowed here; leave patterns out",
@@ -86,14 +86,14 @@ describe("a check ends, for any schema", () => {
     expect(checkJsonSchema(often(schema), value)).toMatch(/too large or too deep|could not be checked/);
   });
 
-  test("a pattern that backtracks is given up, of a text and of a name", () => {
+  test("a backtracking pattern is stopped, for a text and for a property name", () => {
     expect(checkJsonSchema({ pattern: SLOW }, SLOW_TEXT)).toContain("took longer than 500 ms");
     expect(checkJsonSchema({ patternProperties: { [SLOW]: {} } }, { [SLOW_TEXT]: 1 })).toContain("took longer");
     expect(checkJsonSchema({ $defs: { a: { pattern: SLOW } }, $ref: "#/$defs/a" }, SLOW_TEXT)).toContain("took longer");
     expect(checkJsonSchema({ pattern: SLOW }, "aaa")).toBeNull();
   });
 
-  test("of many forms that fit, a few are named", () => {
+  test("the problem names only a few of many matching branches", () => {
     expect(checkJsonSchema({ oneOf: many(9000, () => true) }, 1)).toBe(
       "arguments must match exactly one of 9000 forms, but matches number 1 and 2 and 3 and 4 and 5 and 8995 more.",
     );

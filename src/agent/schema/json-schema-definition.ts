@@ -28,8 +28,7 @@ export interface DefinitionOptions {
 }
 
 /**
- * What is wrong with a JSON Schema itself, in the supported keywords, or null. Detects it before a model sees the
- * schema.
+ * Describes what is wrong with a JSON Schema itself, in the supported keywords; null if it is valid. Called before a model sees the schema.
  */
 export function findSchemaProblem(
   root: unknown,

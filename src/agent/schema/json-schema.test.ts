@@ -18,7 +18,7 @@ const order = {
   additionalProperties: false,
 };
 
-describe("what a model is told about its arguments", () => {
+describe("the problem with arguments that a model gets", () => {
   // biome-ignore format: a table reads best with one case to a line.
   const cases: [schema: unknown, value: unknown, problem: string][] = [
     [order, { number: "1", items: [{ count: 1 }, { count: 2 }, { count: "3" }] }, 'arguments.items[2].count must be an integer, got "3".'],
@@ -51,7 +51,7 @@ describe("what a model is told about its arguments", () => {
     expect(checkJsonSchema(schema, value)).toBe(problem);
   });
 
-  test("is about the branch of a union that its tag chose", () => {
+  test("refers to the branch of a union that its tag selects", () => {
     const circle = {
       properties: { kind: { const: "circle" }, radius: { type: "number" } },
       required: ["kind", "radius"],
@@ -62,7 +62,7 @@ describe("what a model is told about its arguments", () => {
     );
   });
 
-  test("lists five problems at the most, with values cut short", () => {
+  test("lists at most five problems, with shortened values", () => {
     const said = checkJsonSchema({ items: { type: "integer" } }, Array(100).fill("x".repeat(1000))) ?? "";
     expect(said.split("; ")).toHaveLength(5);
     expect(said.length).toBeLessThan(700);
@@ -97,19 +97,19 @@ describe("numbers and texts", () => {
     expect(checkJsonSchema({ type: "integer" }, 1.5)).not.toBeNull();
   });
 
-  test("lengths count characters, not halves of them", () => {
+  test("lengths are counted in characters, not in UTF-16 units", () => {
     expect(checkJsonSchema({ maxLength: 2 }, "😀😀")).toBeNull();
     expect(checkJsonSchema({ minLength: 3 }, "😀😀")).not.toBeNull();
   });
 
-  test("a pattern that only older expressions know still works", () => {
+  test("a pattern with syntax that the u flag refuses still works", () => {
     expect(checkJsonSchema({ pattern: "^a\\-b$" }, "a-b")).toBeNull();
     expect(checkJsonSchema({ pattern: "^a\\-b$" }, "ab")).not.toBeNull();
   });
 });
 
 describe("objects and lists", () => {
-  test("a key that fits a pattern is a known one, and has the pattern's schema", () => {
+  test("a key that matches a pattern property is known, and has that property's schema", () => {
     const schema = { patternProperties: { "^x-": { type: "string" } }, additionalProperties: false };
     expect(checkJsonSchema(schema, { "x-a": "text" })).toBeNull();
     expect(checkJsonSchema(schema, { "x-a": 1 })).toBe('arguments["x-a"] must be a string, got 1.');
@@ -129,14 +129,14 @@ describe("objects and lists", () => {
 });
 
 describe("a schema written for an earlier draft", () => {
-  test("has its tuples understood", () => {
+  test("may use the older form of tuples", () => {
     const pair = { type: "array", items: [{ type: "string" }, { type: "number" }], additionalItems: false };
     expect(checkJsonSchema(pair, ["a", 1])).toBeNull();
     expect(checkJsonSchema(pair, ["a", "b"])).toBe('arguments[1] must be a number, got "b".');
     expect(checkJsonSchema(pair, ["a", 1, 2])).toBe("arguments[2] is not allowed.");
   });
 
-  test("has its definitions found, by escaped names too", () => {
+  test("may use `definitions`, also with escaped names", () => {
     const schema = { definitions: { "a/b~c d": { type: "string" } }, $ref: "#/definitions/a~1b~0c%20d" };
     expect(checkJsonSchema(schema, "x")).toBeNull();
     expect(checkJsonSchema(schema, 1)).toBe("arguments must be a string, got 1.");
@@ -165,7 +165,7 @@ describe("hostile values and schemas", () => {
     expect(checkJsonSchema(list, chain("one"))).toContain('must be a number, got "one"');
   });
 
-  test("keys that objects inherit are neither present nor known", () => {
+  test("inherited properties are neither present nor known keys", () => {
     const schema = { type: "object", properties: { a: {} }, required: ["toString"], additionalProperties: false };
     expect(checkJsonSchema(schema, {})).toBe("arguments.toString is required but missing.");
     expect(checkJsonSchema(schema, { toString: 1 })).toContain("arguments.toString is not a known property");
@@ -174,7 +174,7 @@ describe("hostile values and schemas", () => {
     );
   });
 
-  test("references that go in circles end", () => {
+  test("circular references end", () => {
     expect(checkJsonSchema({ $ref: "#" }, 1)).toBeNull();
     const circle = { $defs: { a: { $ref: "#/$defs/b" }, b: { allOf: [{ $ref: "#/$defs/a" }], type: "string" } } };
     expect(checkJsonSchema({ ...circle, $ref: "#/$defs/a" }, 1)).toBe("arguments must be a string, got 1.");
@@ -186,7 +186,7 @@ describe("hostile values and schemas", () => {
     expect(checkJsonSchema({ $defs, $ref: "#/$defs/d0" }, 1)).toContain("too deep to be checked");
   });
 
-  test("unions of unions that double at each level are given up", () => {
+  test("nested unions with exponentially many branches are refused", () => {
     const twice = { $ref: "#" };
     const schema = {
       anyOf: [

@@ -87,8 +87,8 @@ function mayHavePatterns(schema: unknown): boolean {
 }
 
 /**
- * What makes a value unsafe for any tool: nesting that overflows recursive readers, or a key that changes prototypes;
- * otherwise null.
+ * Describes why a value is unsafe for any tool (nesting that overflows recursive readers, or a key that changes prototypes); null if it is
+ * safe.
  */
 export function findHazard(value: unknown, name = "arguments"): string | null {
   const waiting: { value: unknown; at: Position; depth: number }[] = [];

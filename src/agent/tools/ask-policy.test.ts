@@ -48,7 +48,7 @@ describe("which calls need approval", () => {
     ["never", ["careful"]],
     [undefined, ["careful", "foreign"]],
   ];
-  test.for(expected)("where the word is %s, these are asked about: %j", async ([ask, asked]) => {
+  test.for(expected)("with the value %s for these calls: %j", async ([ask, asked]) => {
     const options = { model: callingAll(TOOLS), tools: TOOLS, ...(ask && { ask }) };
     expect(await askedBy(runSessionLoop(asking(), someAgent(), options))).toEqual(asked);
   });
@@ -79,7 +79,7 @@ describe("which calls need approval", () => {
     expect(await askedWith(undefined, "never")).toEqual(all);
   });
 
-  test("is asked about before an executor gets a call, also of tools that only it knows", async () => {
+  test("is asked before an executor gets a call, also for tools that only the executor has", async () => {
     const dispatched: string[] = [];
     const schema = { name: "hidden", description: "Does it.", parameters: { type: "object" } };
     const executor = streamingExecutor(scripted([calling(callOf("1", "hidden"))]), () => {}, {
@@ -118,7 +118,7 @@ describe("a run that a tool starts", () => {
       ...(ask && { ask }),
     });
 
-  test("is never less strict than the policy of the tool's run, which asks and passes the answer on", async () => {
+  test("is never less strict than the enclosing run, which asks and passes on the answer", async () => {
     ran.length = 0;
     const run = outer(inner(), "writes");
     const { approval } = await nextEvent(run, "approval-required");
@@ -132,7 +132,7 @@ describe("a run that a tool starts", () => {
     await expect(run.approve(approval.callId)).rejects.toMatchObject({ code: "RUN_ENDED" });
   });
 
-  test("asks outwards through any number of runs, and a denied call does not run", async () => {
+  test("asks through any number of enclosing runs, and a denied call does not run", async () => {
     ran.length = 0;
     const middle = toolOf("ask_helper", async () => (await outer(inner())).text(), { effects: "reads" });
     const run = outer(middle, "writes");
@@ -166,7 +166,7 @@ describe("after a crash", () => {
   const write = toolOf("write", (_args, { callId }) => ran.push(callId), { effects: "writes" });
   const slow = toolOf("wait", () => new Promise(() => {}), { effects: "reads", idempotent: true });
 
-  test("a denied call does not run, whatever `ask` is by then", async () => {
+  test("a denied call does not run, even if `ask` has changed", async () => {
     const store = await openMemoryStore();
     const model = scripted([calling(callOf("s", "wait"), callOf("w", "write"))]);
     const run = runSessionLoop(asking(), someAgent(), {
@@ -192,7 +192,7 @@ describe("after a crash", () => {
   });
 });
 
-describe("what can be reached", () => {
+describe("the reach of a call", () => {
   const reach: SandboxReach = { directory: "/srv/work", isolated: false, network: true };
   const refusing = (told: SandboxBackend["reach"]) => (): SandboxBackend => ({
     ...(told && { reach: told }),
@@ -222,13 +222,13 @@ describe("what can be reached", () => {
     expect(await reachOf("reach-told", sandboxed)).toEqual(reach);
   });
 
-  test("is not known of other tools, without a place, and where the backend does not say", async () => {
+  test("is unknown for other tools, without a place, and if the backend does not report it", async () => {
     const { sandboxed: _sandboxed, ...elsewhere } = sandboxed;
     expect(await reachOf("reach-told", elsewhere)).toBe(null);
     for (const backend of [null, "reach-silent", "reach-broken"]) expect(await reachOf(backend, sandboxed)).toBe(null);
   });
 });
 
-test("there are four words, the strictest first", () => {
+test("ask has four values, the strictest first", () => {
   expect(ASK_POLICIES).toEqual(["always", "writes", "commands", "never"]);
 });

@@ -21,7 +21,7 @@ describe("a tool with JSON Schema", () => {
     expect(tool.schema).toEqual({ name: plain.name, description: plain.description, parameters: plain.parameters });
   });
 
-  test("accepts valid arguments unchanged, and says what is wrong with others", async () => {
+  test("accepts valid arguments unchanged, and describes the problem of others", async () => {
     const tool = defineTool(plain);
     expect(await tool.check({ number: "1", more: [] })).toEqual({ ok: true, value: { number: "1", more: [] } });
     expect(await tool.check({ number: 1 })).toEqual({
@@ -30,7 +30,7 @@ describe("a tool with JSON Schema", () => {
     });
   });
 
-  test("gives execute the arguments and the context", () => {
+  test("passes the arguments and the context to execute", () => {
     const tool = defineTool({ ...plain, execute: ({ number }, { callId }) => `${number} ${callId}` });
     expect(tool.execute({ number: "7" }, context)).toBe("7 call");
   });
@@ -43,7 +43,7 @@ describe("a tool with JSON Schema", () => {
     expect(Object.isFrozen(tool.schema.parameters)).toBe(true);
   });
 
-  test("is always about an object, without naming a dialect", async () => {
+  test("always describes an object, without a `$schema`", async () => {
     const tool = defineTool({ ...plain, parameters: { $schema: "https://json-schema.org/draft/2020-12/schema" } });
     expect(tool.schema.parameters).toEqual({ type: "object", properties: {} });
     expect(await tool.check([])).toMatchObject({ ok: false });
@@ -107,11 +107,11 @@ describe("a tool with a Standard Schema", () => {
     expect(tool.schema.parameters).not.toHaveProperty("$schema");
   });
 
-  test("runs with what comes out, defaults and conversions applied", async () => {
+  test("runs with the schema's output, with defaults and conversions applied", async () => {
     expect(await tool.check({ path: "a" })).toEqual({ ok: true, value: { path: "A", limit: 10 } });
   });
 
-  test("says which arguments are invalid", async () => {
+  test("names the invalid arguments", async () => {
     const problem = problemOf(await tool.check({ path: 1, lines: [{ at: 1 }, { at: "x" }] }));
     expect(problem).toMatch(/^arguments\.path is refused: .*; arguments\.lines\[1\]\.at is refused: .*\.$/);
     expect(problem).not.toContain("..");
@@ -132,7 +132,7 @@ describe("a tool with a Standard Schema", () => {
     expect(problemOf(await fails.check({ n: 1 }))).toBe("arguments could not be checked: no converter.");
   });
 
-  test("is never given a key that changes prototypes, nor depth that overflows", async () => {
+  test("never gets a key that changes prototypes, nor a depth that overflows", async () => {
     const loose = defineTool({ ...plain, parameters: z.looseObject({}) });
     expect(problemOf(await loose.check(JSON.parse('{"__proto__": {}}')))).toContain("__proto__");
     expect(problemOf(await loose.check(JSON.parse(`{"a":${"[".repeat(10_000)}${"]".repeat(10_000)}}`)))).toContain(
@@ -140,12 +140,12 @@ describe("a tool with a Standard Schema", () => {
     );
   });
 
-  test("lists five problems at the most", async () => {
+  test("lists at most five problems", async () => {
     const many = defineTool({ ...plain, parameters: z.object({ list: z.array(z.number()) }) });
     expect(problemOf(await many.check({ list: Array(50).fill("x") })).split("; ")).toHaveLength(5);
   });
 
-  test("without JSON Schema needs one beside it", async () => {
+  test("without JSON Schema needs a separate one", async () => {
     const handmade: StandardSchema<unknown, number> = {
       "~standard": { version: 1, vendor: "handmade", validate: () => ({ value: 42 }) },
     };
@@ -167,7 +167,7 @@ describe("a tool with a Standard Schema", () => {
     expect(() => defineTool({ ...plain, parameters: { safeParse, _def } as never })).toThrow(sentence);
   });
 
-  test("may be a function, and may know only the older draft", () => {
+  test("may be a function, and may support only the older draft", () => {
     const older = Object.assign(() => {}, {
       "~standard": {
         version: 1 as const,
@@ -184,13 +184,13 @@ describe("a tool with a Standard Schema", () => {
     expect(defineTool({ ...plain, parameters: older }).schema.parameters).toMatchObject({ title: "draft-07" });
   });
 
-  test("that cannot be converted gives the reason", () => {
+  test("that cannot be converted is refused with the reason", () => {
     expect(() => defineTool({ ...plain, parameters: z.object({ when: z.date() }) })).toThrow(/Date cannot be/);
   });
 });
 
 describe("what a tool declares", () => {
-  test("is passed on", () => {
+  test("is in the tool", () => {
     const tool = defineTool({
       ...plain,
       resourceKey: ({ number }) => `order:${number}`,
@@ -206,7 +206,7 @@ describe("what a tool declares", () => {
     expect(Object.keys(defineTool(plain)).sort()).toEqual(["check", "execute", "schema"]);
   });
 
-  test("can declare its effects, and that it stays in the sandbox", () => {
+  test("can include its effects, and that it acts only in the sandbox", () => {
     expect(defineTool({ ...plain, effects: "reads", sandboxed: true })).toMatchObject({
       effects: "reads",
       sandboxed: true,
@@ -214,7 +214,7 @@ describe("what a tool declares", () => {
     expect(defineTool(plain)).not.toHaveProperty("effects");
   });
 
-  test("may ask for approval always, never, or by the arguments", async () => {
+  test("can require approval always, never, or depending on the arguments", async () => {
     expect(defineTool({ ...plain, needsApproval: true }).needsApproval?.({})).toBe(true);
     expect(defineTool({ ...plain, needsApproval: false }).needsApproval).toBeUndefined();
     const some = defineTool({ ...plain, needsApproval: async ({ number }) => number === "1" });
@@ -265,7 +265,7 @@ describe("a definition that cannot work", () => {
     expect(define).toThrow(/\.$/);
   });
 
-  test("is not one whose references go deeper each time, or meet again", () => {
+  test("is not one with references that are recursive, or used several times", () => {
     const node = { type: "object", properties: { left: { $ref: "#" }, right: { $ref: "#" } } };
     expect(defineTool({ ...plain, parameters: node }).schema.parameters).toEqual(node);
     const $defs = { text: { type: "string" }, one: { $ref: "#/$defs/text" }, two: { $ref: "#/$defs/text" } };

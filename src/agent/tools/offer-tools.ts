@@ -87,7 +87,7 @@ function dispatchedTool(schema: ToolSchema, executor: LoopExecutor | undefined):
   if (executor?.dispatchTool === undefined) {
     throw new SessionError(
       "INVALID_TOOL",
-      `The executor tells of a tool ${show(schema.name)} that nothing can run; give it among the tools, or dispatchTool.`,
+      `The executor offers a tool ${show(schema.name)} that nothing can run; add it to the tools, or give the executor a dispatchTool.`,
     );
   }
   return defineTool({

@@ -22,7 +22,7 @@ describe("the arguments that a model wrote", () => {
     });
   });
 
-  test("that end early say where, what was expected, and show the surrounding text", () => {
+  test("that end early give an error with the position, the expected token and the surrounding text", () => {
     const problem = problemOf('{\n  "path": "a.txt",\n  "count": 3 "next": 4\n}');
     expect(problem).toMatch(/^arguments cannot be read as JSON: Expected ',' or '}' .* position 34/);
     expect(problem).toContain(String.raw`, near "…\"path\": \"a.txt\",\n  \"count\": 3 \"next\": 4\n}".`);

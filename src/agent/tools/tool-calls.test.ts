@@ -80,7 +80,7 @@ describe("a schedule of calls", () => {
     );
   });
 
-  test("does not start what waits for a call that failed, and fails it the same way", async () => {
+  test("does not start a call that waits for a failed one, and fails it with the same error", async () => {
     const failure = new Error("gone");
     const started: number[] = [];
     const calls = scheduleCalls(

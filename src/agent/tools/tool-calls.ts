@@ -69,7 +69,7 @@ function prepareChecked(
     : prepared(Boolean(asked));
 }
 
-/** What determines when a call may start. */
+/** The properties of a call that determine when it may start. */
 export interface Turn {
   readonly alone: boolean;
   readonly key: string | null;

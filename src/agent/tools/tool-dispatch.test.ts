@@ -36,7 +36,7 @@ async function resultOf(tool: Tool, args: unknown = {}): Promise<unknown> {
 }
 
 describe("the calls of a round", () => {
-  test("run concurrently, even 64 of them, and their results and events come in call order, whatever order they finish in", async () => {
+  test("run concurrently, even 64 of them, with results and events in call order", async () => {
     const { messages, settled } = collectWarnings();
     const finish = new Map<number, () => void>();
     const wait = toolOf("wait", (args) => {
@@ -57,7 +57,7 @@ describe("the calls of a round", () => {
     expect(messages).toEqual([]);
   });
 
-  test("are written as soon as all earlier ones are there", async () => {
+  test("have their results written as soon as all earlier results are complete", async () => {
     const gates = [gate(), gate(), gate()];
     const done: number[] = [];
     const wait = toolOf("wait", async (args) => {
@@ -134,7 +134,7 @@ describe("the calls of a round", () => {
     ]);
   });
 
-  test("that were done when the run was stopped keep their results, and the others have none", async () => {
+  test("that had finished when the run was stopped keep their results, and the others have none", async () => {
     const controller = new AbortController();
     const hang = toolOf("hang", () => new Promise(() => {}));
     const { pass, open } = gate();
@@ -162,7 +162,7 @@ describe("an error is returned to the model, and the run continues, for", () => 
     execute: ({ path }) => path,
   });
 
-  test("arguments that are not JSON, with the place", async () => {
+  test("arguments that are not JSON, with the position", async () => {
     expect(await resultOf(strict, '{"path": "a"')).toEqual({
       ok: false,
       error_kind: "invalid_tool_arguments",
@@ -170,7 +170,7 @@ describe("an error is returned to the model, and the run continues, for", () => 
     });
   });
 
-  test("arguments of the wrong shape, with the place", async () => {
+  test("arguments that do not match the schema, with the path", async () => {
     expect(await resultOf(strict, { path: 7 })).toEqual({
       ok: false,
       error_kind: "invalid_tool_arguments",
@@ -179,7 +179,7 @@ describe("an error is returned to the model, and the run continues, for", () => 
     expect(await resultOf(strict, [])).toMatchObject({ error_kind: "invalid_tool_arguments" });
   });
 
-  test("arguments with __proto__, which change nothing", async () => {
+  test("arguments with __proto__, which has no effect", async () => {
     const seen: unknown[] = [];
     const answer = await resultOf(
       toolOf("look", (args) => seen.push(args)),
@@ -190,7 +190,7 @@ describe("an error is returned to the model, and the run continues, for", () => 
     expect({}).not.toHaveProperty("polluted");
   });
 
-  test("a tool that is not there, with those that are", async () => {
+  test("an unknown tool, with the known ones", async () => {
     const session = await runCalls([callOf("a", "nothing")], [strict]);
     expect(resultsOf(session.transcript)).toEqual([
       { ok: false, error_kind: "unknown_tool", message: "There is no tool nothing; there are: strict." },
@@ -229,7 +229,7 @@ describe("an error is returned to the model, and the run continues, for", () => 
     }
   });
 
-  test("a tool whose check, key or wish for approval throws", async () => {
+  test("a tool whose check, key or needsApproval throws", async () => {
     const fail = (): never => {
       throw new Error("No good.");
     };
@@ -255,7 +255,7 @@ describe("an error is returned to the model, and the run continues, for", () => 
     expect(await resultOf(hang)).toEqual({
       ok: false,
       error_kind: "timeout",
-      message: "The tool did not answer within 5 ms.",
+      message: "The tool did not finish within 5 ms.",
     });
     expect(signal?.aborted).toBe(true);
   });
@@ -279,7 +279,7 @@ describe("an error is returned to the model, and the run continues, for", () => 
     expect(await resultOf(plain)).toEqual({ ok: false, error_kind: kind, message: "It failed." });
   });
 
-  test("a sandbox that was closed under a running tool", async () => {
+  test("a sandbox that was closed while a tool ran", async () => {
     const backend = new CountedBackend();
     const user = asking().to(backend.name);
     const sandbox = await user.requireSandbox();
@@ -296,7 +296,7 @@ describe("an error is returned to the model, and the run continues, for", () => 
     expect(session.text()).toBe("Done.");
   });
 
-  test("a tool that needs a sandbox where the session has no place for one", async () => {
+  test("a tool that needs a sandbox in a session without a place", async () => {
     const need = toolOf("need", (_args, context) => context.requireSandbox());
     expect(await resultOf(need)).toMatchObject({
       ok: false,

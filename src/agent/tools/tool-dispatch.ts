@@ -15,7 +15,7 @@ import { untilAborted } from "../follow-abort.ts";
 
 type Runnable = Extract<PreparedCall, { tool: Tool }>;
 
-/** What a dispatch needs from its run. */
+/** The parts of a run that a dispatch uses. */
 export interface DispatchHost {
   readonly log: RunLog;
   readonly approvals: RunApprovals;
@@ -175,7 +175,7 @@ export class ToolDispatch {
     } catch (error) {
       log.signal.throwIfAborted();
       if (timer?.expired !== true) return thrownMessage(call, error);
-      return errorMessage(call, "timeout", `The tool did not answer within ${tool.timeoutMs} ms.`);
+      return errorMessage(call, "timeout", `The tool did not finish within ${tool.timeoutMs} ms.`);
     } finally {
       timer?.clear();
     }
@@ -266,7 +266,7 @@ class Timer {
     this.#parent = parent;
     this.#timer = setTimeout(() => {
       this.expired = true;
-      this.#controller.abort(new Error(`The tool did not answer within ${timeoutMs} ms.`));
+      this.#controller.abort(new Error(`The tool did not finish within ${timeoutMs} ms.`));
     }, timeoutMs);
     parent.addEventListener("abort", this.#forward, { once: true });
   }

@@ -57,7 +57,7 @@ const trap = new Proxy(
   },
 );
 
-describe("a result that no model can be given is an error to the model, for", () => {
+describe("a result that cannot be sent to a model becomes an error result, for", () => {
   test.each([
     ["a cycle", cycle, /circular/i],
     ["a bigint", 10n, /BigInt/i],
@@ -88,7 +88,7 @@ describe("a result that is too long", () => {
     expect(content).toMatch(/\n… \d+ characters left out …\n/);
   });
 
-  test("is cut as JSON and as parts too, and images are left whole", () => {
+  test("is cut as JSON and as parts, too, and images are kept whole", () => {
     const long = "y".repeat(TOOL_RESULT_CHARACTERS_MAX * 2);
     expect((contentOf({ long }) as string).length).toBeLessThan(TOOL_RESULT_CHARACTERS_MAX + 100);
     const parts = contentOf([{ type: "text", text: long }, image, { type: "text", text: "short" }]) as {
@@ -98,14 +98,14 @@ describe("a result that is too long", () => {
     expect(parts.slice(1)).toEqual([image, { type: "text", text: "short" }]);
   });
 
-  test("is never cut through a character of two halves", () => {
+  test("is never cut within a surrogate pair", () => {
     const content = contentOf(`a${"😀".repeat(TOOL_RESULT_CHARACTERS_MAX)}b`) as string;
     // A half alone does not survive being written as UTF-8.
     expect(Buffer.from(content, "utf8").toString("utf8") === content).toBe(true);
   });
 });
 
-test("the kind of a failure is read from its message, and only a kind that we know", () => {
+test("the kind of a failure is read from its message, if it is a known kind", () => {
   const failed = (content: string): ToolMessage => ({
     role: "tool",
     toolCallId: "a",
@@ -120,7 +120,7 @@ test("the kind of a failure is read from its message, and only a kind that we kn
   expect(failureOf({ ...failed('{"error_kind":"denied"}'), isError: false })).toBeNull();
 });
 
-test("images go to the model as content parts in a run, and rubbish does not end it", async () => {
+test("a run sends images to the model as content parts, and invalid parts do not end it", async () => {
   const model = scripted([calling(callOf("1", "draw"), callOf("2", "cycle")), "Done."]);
   const session = await runSessionLoop(asking(), someAgent(), {
     model,

@@ -5,7 +5,7 @@ import type { Session } from "../../session/value/session.ts";
 import type { ToolSchema } from "../../session/log/setup.ts";
 import type { ToolEffects } from "./tool-effects.ts";
 
-/** What a tool can use while it runs. */
+/** The context that a tool gets while it runs. */
 export interface ToolContext {
   /** The run's session; its transcript is a live view of the messages so far. */
   readonly session: Session;

@@ -36,7 +36,7 @@ export class AcpAgent implements AsyncDisposable {
     this.#chat = chat;
   }
 
-  /** What answers an editor. Methods that are not here are refused as unknown. */
+  /** The state behind the methods of the agent. Methods that are not here are refused as unknown. */
   get app(): acp.AgentApp {
     const app = this.#sdk.agent({ name: "skein" });
     for (const [method, handler] of Object.entries(this.#handlers()))

@@ -45,7 +45,7 @@ export class EditorSession implements AsyncDisposable {
       if (entry.type === "message") await this.#tell(...this.#updates.said(entry.message));
   }
 
-  /** What can be set, and how it is set: which calls need approval, as modes and as an option, and the model. */
+  /** The settings and their values: which calls need approval, as modes and as an option, and the model. */
   async settings() {
     const { ask, modelName: model } = this.chat;
     const models = [...new Set([model, ...(await offeredModels()).models.map(modelName)])];

@@ -45,7 +45,7 @@ export class SessionUpdates {
     return [...spoken("agent_message_chunk", message.content), ...calls];
   }
 
-  /** What happens in a run. */
+  /** Converts the events of a run. */
   happened(event: RunEvent): acp.SessionUpdate[] {
     if (event.type === "tool-started") return [this.call(event, "in_progress")];
     if (event.type === "tool-finished") return this.said(event.message);

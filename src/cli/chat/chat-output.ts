@@ -1,6 +1,6 @@
 import type { Approval, JsonObject, RunEvent } from "../../index.ts";
 
-/** What a chat prints. Texts are not sanitized: the printer removes what could control a terminal. */
+/** The output of a chat. Texts are not sanitized: the printer removes what could control a terminal. */
 export type ChatOutput =
   /** The session that the next turn is appended to. */
   | { readonly type: "session-opened"; readonly sessionId: string; readonly model: string }

@@ -39,7 +39,7 @@ const REASONS = {
 /** Errors that mean an answer came too late: the run has ended, or another person has answered. */
 const TOO_LATE: readonly string[] = ["RUN_ENDED", "ENTRY_EXISTS", "QUESTION_NOT_FOUND", "CONFLICT"];
 
-/** What a chat is created from. */
+/** The options of a chat. */
 export interface ChatInit {
   readonly manager: SessionManager;
   /** Creates the model of a name such as `openai/gpt-5-mini`. */
@@ -222,7 +222,7 @@ export class ChatSession implements AsyncDisposable {
   }
 
   /**
-   * Recovers the session's run, or tells why there is none to recover. The open questions of a parked run are asked
+   * Recovers the session's run, or prints why there is none to recover. The open questions of a parked run are asked
    * first.
    */
   recover(tree: SessionTree): AsyncGenerator<ChatOutput> {

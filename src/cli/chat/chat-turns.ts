@@ -26,8 +26,8 @@ import type { OpenRun } from "../../session/log/open-runs.ts";
 import { type ChatOutput, notice } from "./chat-output.ts";
 
 /**
- * What happens to calls that need approval: `asked` asks the person at the terminal; `refused` denies them, whatever
- * approvals are in the log; `parked` parks the run until they are answered.
+ * How calls that need approval are answered: `asked` asks the person at the terminal; `refused` denies them, even if the log has approvals;
+ * `parked` parks the run until they are answered.
  */
 export type ChatQuestions = "asked" | "refused" | "parked";
 

@@ -79,7 +79,7 @@ export async function openChat(
   const init = chatInit(context);
   const workspace = await workspaceAt(textOption(values, "workspace") ?? ".", values);
   const atTerminal = process.stdin.isTTY === true && process.stdout.isTTY === true && !context.json;
-  const manager = openManager(store);
+  const manager = await openManager(store);
   const session = new ChatSession({
     ...init,
     ...{ manager, workspace, tools, questions: atTerminal ? "asked" : unattended },

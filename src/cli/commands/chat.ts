@@ -7,6 +7,7 @@ import { runChat } from "../chat/run-chat.ts";
 import { type Command, type CommandContext, textOption } from "../command.ts";
 import { openProgramTools } from "../options/program-tools.ts";
 import { findSession, SESSION_ARGUMENT } from "../options/session-reference.ts";
+import { printable } from "../terminal.ts";
 
 /** Talks with an agent in a session. */
 export const chat: Command = {
@@ -70,9 +71,9 @@ async function mayWorkHere(
   const own = inherited === undefined;
   if (textOption(values, "workspace") !== undefined || (own && cwd === workspace)) return true;
   const belongs = own ? "belongs to" : "was imported and claims to belong to";
-  const where = `Session ${id} ${cwd === null ? "belongs to no directory" : `${belongs} ${show(cwd)}`}`;
+  const where = `Session ${id} ${cwd === null ? "belongs to no directory" : `${belongs} ${printable(show(cwd))}`}`;
   if (atTerminal)
-    return (await frontEnd.lines.confirm(`${where}. Let the tools work in ${show(workspace)}?`)) === "yes";
+    return (await frontEnd.lines.confirm(`${where}. Let the tools work in ${printable(show(workspace))}?`)) === "yes";
   throw new SessionError(
     "INVALID_OPTION",
     `${where}, but this is ${show(workspace)}; give --workspace with the directory for the tools.`,

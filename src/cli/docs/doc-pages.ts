@@ -8,7 +8,7 @@ export interface DocPage {
   /** Its path below `docs/`, without `.md`, as in `guides/runs`. */
   readonly name: string;
   readonly title: string;
-  /** What it is about, as the table of contents says it; empty if the page is not in it. */
+  /** Its description in the table of contents; empty if the page is not in it. */
   readonly about: string;
   readonly sections: readonly DocSection[];
 }
@@ -65,7 +65,7 @@ export function findDocPart(
   );
 }
 
-/** What the table of contents says about each page. */
+/** The description of each page in the table of contents. */
 function aboutOf(contents: string): ReadonlyMap<string, string> {
   const lines = contents.matchAll(/^- \[[^\]]*\]\((?<path>[\w/-]+)\.md\): (?<about>.*)$/gm);
   return new Map([...lines].map(({ groups }) => [groups?.path ?? "", groups?.about ?? ""]));

@@ -14,8 +14,11 @@ const STOP_WORDS = new Set(
   ),
 );
 
-/** How much an occurrence counts: in the title of the page, what it is about, the heading, or the text. */
-const WEIGHTS = { title: 6, about: 4, heading: 6, text: 1 } as const;
+/** The weight of an occurrence: in the title, the description or the heading, in the glossary's terms for the section, or in the text. */
+const WEIGHTS = { title: 6, about: 4, heading: 6, term: 30, text: 1 } as const;
+/** Pages about Skein itself instead of its use. */
+const INNER_PAGES = /^(?:threat-model|architecture|benchmarks|glossary)$/;
+const INNER_WEIGHT = 0.5;
 /** Further occurrences in one section count less and less. */
 const SATURATION = 4;
 /** About how long a section may be before its length counts against it. */
@@ -34,7 +37,13 @@ export interface IndexedSection {
 export function indexDocs(pages: readonly DocPage[]): readonly IndexedSection[] {
   // A table of contents has the words of all pages, and answers nothing.
   const answering = pages.filter(({ name }) => !/(?:^|\/)README$/.test(name));
-  return answering.flatMap((page) => page.sections.map((section) => ({ page, section, ...countWords(page, section) })));
+  const terms = termsOf(pages.find(({ name }) => name === "glossary"));
+  return answering.flatMap((page) =>
+    page.sections.map((section) => {
+      const synonyms = terms.get(`${page.name}#${section.anchor}`) ?? "";
+      return { page, section, ...countWords(page, section, synonyms) };
+    }),
+  );
 }
 
 /**
@@ -63,13 +72,27 @@ export function searchDocs(indexed: readonly IndexedSection[], question: string,
     }
     const share = whole === 0 ? 0 : covered / whole;
     if (share < 0.5) continue;
-    score *= share * share;
+    score *= share * share * (INNER_PAGES.test(page.name) ? INNER_WEIGHT : 1);
     if (score > (best.get(page)?.score ?? 0)) best.set(page, { page, section, score });
   }
   return [...best.values()].sort((a, b) => b.score - a.score).slice(0, hitsMax);
 }
 
-function countWords(page: DocPage, section: DocSection): Pick<IndexedSection, "weights" | "length"> {
+/** The terms of other libraries in the glossary, by the page and the section that explains the thing, as `guides/runs#approvals`. */
+function termsOf(glossary: DocPage | undefined): ReadonlyMap<string, string> {
+  const found = new Map<string, string>();
+  for (const { text } of glossary?.sections ?? []) {
+    for (const [, terms = "", links = ""] of text.matchAll(/^\| ([^|]+) \| [^|]+ \| ([^|]+) \|$/gm)) {
+      for (const [, page = "", anchor = ""] of links.matchAll(/\]\(([\w/-]+)\.md(?:#([\w-]+))?\)/g)) {
+        const key = `${page}#${anchor}`;
+        found.set(key, `${found.get(key) ?? ""} ${terms}`);
+      }
+    }
+  }
+  return found;
+}
+
+function countWords(page: DocPage, section: DocSection, terms: string): Pick<IndexedSection, "weights" | "length"> {
   const weights = new Map<string, number>();
   const add = (text: string, weight: number) => {
     const words = wordsOf(text);
@@ -79,6 +102,7 @@ function countWords(page: DocPage, section: DocSection): Pick<IndexedSection, "w
   add(page.title, section.anchor === "" ? WEIGHTS.title : WEIGHTS.title / 2);
   add(page.about, section.anchor === "" ? WEIGHTS.about : WEIGHTS.about / 4);
   add(section.heading, WEIGHTS.heading);
+  add(terms, WEIGHTS.term);
   const length = add(plainText(section.text), WEIGHTS.text);
   return { weights, length };
 }

@@ -1,6 +1,7 @@
 import { checkOptionsOf, type KeysOf } from "../../session/check-arguments.ts";
 import { dropEnd } from "../../internal/trim-text.ts";
 import type { Model, ModelRequest } from "../../agent/model/model.ts";
+import { namedModel } from "../../agent/model/named-model.ts";
 import { type RetryOptions, withRetries } from "../../agent/model/retry.ts";
 import { untilAborted } from "../../agent/follow-abort.ts";
 import { SessionError } from "../../session/errors.ts";
@@ -36,15 +37,12 @@ export class LlmTurnManager extends TurnRoster implements TurnManager {
   readonly #instructions: string;
   readonly #retry: RetryOptions;
 
-  constructor(model: Model, options: LlmTurnManagerOptions = {}) {
+  constructor(model: Model | string, options: LlmTurnManagerOptions = {}) {
     checkOptionsOf(options, OPTIONS, "LlmTurnManager");
     const { maxRounds = 10, instructions = "", retry = {} } = options;
     super(maxRounds);
-    if (typeof model?.complete !== "function") {
-      throw new SessionError("INVALID_OPTION", "A turn manager that asks a model needs one.");
-    }
     if (typeof instructions !== "string") throw new SessionError("INVALID_OPTION", "The instructions are not a text.");
-    this.#model = model;
+    this.#model = namedModel(model, "LlmTurnManager");
     this.#instructions = instructions.trim();
     this.#retry = retry;
   }

@@ -17,7 +17,7 @@ export interface GroupParts {
   readonly isolation: TurnFilter;
 }
 
-/** What a group's run needs besides its parts. */
+/** The options of a group's run. */
 export interface GroupWork extends Omit<AskAgentParts, "agents" | "messageId" | "visibleNow"> {
   /** The round limit of this run; null to use the one stored with the message. */
   readonly maxRounds: number | null;

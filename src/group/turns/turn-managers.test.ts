@@ -264,7 +264,7 @@ describe.each([
     expect(make().filterVisible(said, { agentName: "a" })).toEqual(said);
   });
 
-  test("refuses limits below one or in parts, and names that are none", () => {
+  test("refuses limits that are not positive whole numbers, and invalid names", () => {
     for (const wrong of [0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, "2", null]) {
       expect(() => make(wrong as number)).toThrow(expect.objectContaining({ code: "INVALID_OPTION" }));
     }

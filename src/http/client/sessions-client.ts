@@ -24,7 +24,7 @@ export interface ExportRequest {
   readonly leafId?: string;
 }
 
-/** Where to start watching a session: after a position of its log, or now. */
+/** The position from which to watch a session: after a position of its log, or now. */
 export interface WatchRequest extends FollowOptions {
   readonly after?: number;
 }
@@ -151,7 +151,7 @@ export class SessionsClient {
     return this.#post(pathOf`/api/sessions/${id}/leaf`, request, options);
   }
 
-  /** Labels an entry; null takes the label off. */
+  /** Labels an entry; null removes the label. */
   async label(id: string, entryId: string, label: string | null, options: CallOptions = {}): Promise<Entry> {
     const path = pathOf`/api/sessions/${id}/labels/${entryId}`;
     return this.#transport.json({ method: "PUT", path, json: { label }, ...options });
@@ -195,7 +195,7 @@ export class SessionsClient {
     return (await this.#post<wire.EditView>(pathOf`/api/sessions/${id}/edits`, request, options)).entry;
   }
 
-  /** What an edit would change, without making it; for the id of an edit, what `undoEdit` would change. */
+  /** Previews the effect of an edit; for the id of an edit, the effect of `undoEdit`. */
   async previewEdit(
     id: string,
     request: Omit<wire.EditRequest, "reason">,
@@ -209,7 +209,7 @@ export class SessionsClient {
     return (await this.#post<wire.EditView>(pathOf`/api/sessions/${id}/undo-edit`, { editId }, options)).entry;
   }
 
-  /** What the answers had from the prompt caches of their providers, and why some had less than they could. */
+  /** How the answers used their providers' prompt caches, and why some read less than they could. */
   async cache(id: string, query: wire.ReadCache = {}, options: CallOptions = {}): Promise<CacheReport> {
     return this.#transport.json({ path: pathOf`/api/sessions/${id}/cache`, query, ...options });
   }

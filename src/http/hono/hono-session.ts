@@ -26,7 +26,7 @@ export function honoSession<P extends string = "session">(
     const bound = await requests.begin(partsOfRequest(c.req.raw), c);
     c.set(requests.property, bound.session);
     if (!bound.isBound) {
-      // An existing session is named before the answer is made: changing the headers of a finished answer costs more than the
+      // The header of an existing session is set before the handler runs: changing the headers of a finished response costs more than the
       // rest of the middleware.
       const named = bound.session.isNew ? [] : bound.answer();
       for (const [name, value] of named) c.header(name, value);
@@ -67,7 +67,7 @@ function nameSession(c: Context, bound: BoundRequest): void {
 
 /**
  * Returns a function that is true for a response whose body is complete when the handler returns, as from `c.json` and `c.text`.
- * Reading `response.body` would tell as well, but costs more than the rest of the middleware: it turns the text, which a server
+ * Reading `response.body` would work as well, but costs more than the rest of the middleware: it turns the text, which a server
  * can send directly, into a stream.
  */
 function trackCompleteAnswers(c: Context): (response: Response) => boolean {

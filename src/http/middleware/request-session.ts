@@ -9,7 +9,7 @@ import type { Content } from "../../session/message.ts";
 import type { SessionState } from "../../session/state/state.ts";
 import type { SessionTree } from "../../tree/session-tree.ts";
 
-/** What a `RequestSession` needs from the middleware. */
+/** The parts of the middleware that a `RequestSession` uses. */
 export interface SessionSource {
   readonly manager: SessionManager;
   /** The id of the caller. */
@@ -58,7 +58,7 @@ export class RequestSession {
     return state;
   }
 
-  /** Adds a turn. The same `turnId` with the same content is the same turn, so that a retry is safe. */
+  /** Adds a turn. Idempotent: repeating the `turnId` with the same content returns the stored turn. */
   async addTurn(turn: TurnInput): Promise<void> {
     await this.#source.manager.addTurn(await this.#ready(), turn, { actor: this.userId });
   }
@@ -88,8 +88,8 @@ export class RequestSession {
 }
 
 /*
- * express-session does nothing for a request that already has a session. A field that a handler then sets on ours, for
- * express-session to store, would be silently lost; so setting an unknown field throws. The proxy is on the prototype chain, so
+ * express-session does nothing for a request that already has a session. A field that a handler sets on this session, expecting
+ * express-session to store it, would be silently lost, so setting an unknown field throws. The proxy is on the prototype chain, so
  * that known fields cost nothing.
  */
 Object.setPrototypeOf(

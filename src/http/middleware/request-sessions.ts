@@ -46,7 +46,7 @@ export class RequestSessions<R> {
   readonly #cookies = new CookieTimes();
 
   constructor(options: SessionMiddlewareOptions<R>) {
-    checkOptions(options);
+    checkMiddlewareOptions(options);
     this.#options = options;
     this.property = options.property ?? "session";
   }
@@ -237,7 +237,7 @@ function tooLate(): SessionError {
   );
 }
 
-function checkOptions(options: SessionMiddlewareOptions<never>): void {
+function checkMiddlewareOptions(options: SessionMiddlewareOptions<never>): void {
   if (typeof options?.manager?.getState !== "function") {
     throw new SessionError("INVALID_OPTION", "Sessions of requests need a manager; make one with SessionManager.");
   }

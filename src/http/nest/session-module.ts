@@ -69,7 +69,7 @@ export class SessionModule implements OnApplicationBootstrap, OnApplicationShutd
 
   /** Configures the module with options. */
   static forRoot({ isGlobal = true, ...options }: SessionModuleOptions & SessionModuleScope = {}): DynamicModule {
-    return moduleOf({ provide: SESSION_MODULE_OPTIONS, useValue: checkOptions(options) }, { isGlobal });
+    return moduleOf({ provide: SESSION_MODULE_OPTIONS, useValue: checkModuleOptions(options) }, { isGlobal });
   }
 
   /** Configures the module with options that a factory creates when the application starts. */
@@ -86,7 +86,7 @@ export class SessionModule implements OnApplicationBootstrap, OnApplicationShutd
       );
     }
     const make = async (...injected: never[]): Promise<SessionModuleOptions> =>
-      checkOptions(await useFactory(...injected));
+      checkModuleOptions(await useFactory(...injected));
     return { ...moduleOf({ provide: SESSION_MODULE_OPTIONS, inject, useFactory: make }, { isGlobal }), imports };
   }
 
@@ -160,7 +160,7 @@ const MODULE_KEYS: KeysOf<SessionModuleOptions> = {
 };
 
 /** @throws {SessionError} `INVALID_OPTION` for an unknown key; the manager and the middleware check the values. */
-function checkOptions(options: SessionModuleOptions): SessionModuleOptions {
+function checkModuleOptions(options: SessionModuleOptions): SessionModuleOptions {
   checkOptionsOf(options, MODULE_KEYS, "SessionModule");
   return options;
 }

@@ -121,7 +121,7 @@ test("behind a call that waits, only those are shown that wait too or are done",
   ]);
 });
 
-test("it ends once all questions are asked, all calls before them are done and none of them is answered", () => {
+test("the answer ends once all questions are asked, all earlier calls have results and no question is answered", () => {
   const writer = new AnswerWriter("m");
   const endsWith = (event: Told, ...waiting: readonly string[]): boolean => {
     writer.take(

@@ -7,7 +7,7 @@ import { encodeSegment } from "../path-segment.ts";
 
 type HeaderValues = Readonly<Record<string, string>>;
 
-/** Where the chat routes are, and what goes with every request. */
+/** Options of a chat transport. */
 export interface ChatTransportInit {
   /** The address of the chat routes (default `/api/chat`). */
   readonly api?: string;

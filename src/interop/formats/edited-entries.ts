@@ -1,7 +1,7 @@
 import { applyEdits, type Edit, editsOn } from "../../session/context/edits.ts";
 import { type Entry, isNode } from "../../session/log/entry.ts";
 
-/** What the edits on the path to a leaf change of a log. */
+/** The effect of the edits on the path to a leaf. */
 export interface EditedEntries {
   /** The edits in force, by the entry that each changes. */
   readonly edits: ReadonlyMap<string, Edit>;

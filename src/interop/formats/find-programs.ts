@@ -15,7 +15,7 @@ const FILES_MAX = 100_000;
 const DEPTH_MAX = 12;
 const STATS_AT_ONCE = 64;
 
-/** What a program has left on this machine. */
+/** The session files of a program on this machine. */
 export interface FoundProgram {
   readonly name: FormatName;
   /** The program's display name. */

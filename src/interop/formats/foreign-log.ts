@@ -23,7 +23,7 @@ export class ForeignLog implements ForeignLogSink {
   readonly createdAt: string;
   readonly #format: FormatName;
   readonly #report: ReadReport;
-  /** Required by `FindRest` and never read: losses of translating back do not matter during an import. */
+  /** Required by `FindRest` but never read: the losses of converting back do not matter during an import. */
   readonly #ignoredReport = new WriteReport();
   /** From a foreign id to the foreign id that it is an alias of. */
   readonly #aliases = new Map<string, string>();
@@ -220,7 +220,7 @@ function isEntryId(id: string): boolean {
 
 const AHEAD_MAX_MS = 24 * 60 * 60 * 1000;
 
-/** The value as a timestamp of a log; null if invalid, or more than a day ahead (it would sort as the newest for ever). */
+/** The value as a timestamp of a log; null if invalid, or more than a day ahead (it would always sort as the newest). */
 export function timestampOf(value: unknown): string | null {
   if (isTimestamp(value)) return Date.parse(value) > Date.now() + AHEAD_MAX_MS ? null : value;
   if (typeof value !== "string" && typeof value !== "number") return null;

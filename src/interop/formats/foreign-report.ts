@@ -69,6 +69,8 @@ export class WriteReport {
   secrets = 0;
   /** Entries that the format cannot hold, by type. */
   readonly omitted: Map<string, number> = new Map();
+  /** What to know before the session is continued in the other program. */
+  readonly notes: Set<string> = new Set();
 
   omit(type: string): void {
     this.omitted.set(type, (this.omitted.get(type) ?? 0) + 1);

@@ -16,6 +16,11 @@ export function isFilled(value: unknown): value is string {
   return typeof value === "string" && value !== "";
 }
 
+/** A count, such as tokens; zero for a value that is none, or too large to be added up. */
+export function countIn(value: JsonValue | undefined): number {
+  return typeof value === "number" && value > 0 && value <= Number.MAX_SAFE_INTEGER ? value : 0;
+}
+
 /** Replaces a list with a single text part by the text; returns other content unchanged. */
 export function textOrParts(content: Content): Content {
   if (typeof content === "string" || content.length !== 1) return content;

@@ -4,7 +4,7 @@ import type { FormatName } from "./foreign-format.ts";
 /** Maximum characters of a line in one entry: a character takes at most six bytes as JSON, an entry at most 8 MiB. */
 const PART_CHARACTERS_MAX = 1_000_000;
 
-/** The same, where most of it is base64, whose characters take a byte each. */
+/** The most characters of a part that is mostly base64, whose characters take one byte each. */
 const WITH_DATA_CHARACTERS_MAX = 5_000_000;
 
 /** The bodies of the `custom` entries that keep a line verbatim. A long line is split into several, in order. */
@@ -65,7 +65,7 @@ export function isOneLine(text: string): boolean {
   }
 }
 
-/** Where the base64 ends that goes on at this position; the position itself where there is none. */
+/** The end of the base64 that starts or continues at this position; the position itself if there is none. */
 function endOfBase64(text: string, at: number): number {
   const run = /[A-Za-z0-9+/=]*/y;
   run.lastIndex = at;

@@ -3,7 +3,7 @@ import type { NodeBody } from "../../session/log/entry.ts";
 import type { AssistantMessage, Content } from "../../session/message.ts";
 
 /** Entries that are part of the context and become user messages in formats without a counterpart. */
-export type SpokenBody = Extract<NodeBody, { type: "custom_message" | "branch_summary" }>;
+export type MarkedBody = Extract<NodeBody, { type: "custom_message" | "branch_summary" }>;
 
 const SPOKEN_FIELDS = {
   custom_message: ["type", "customType", "display", "details"],
@@ -13,16 +13,16 @@ const SPOKEN_FIELDS = {
 const ANSWER_FIELDS = ["provider", "model", "usage", "cost", "stopReason"] as const;
 
 /** The content of the user message that stands for the entry, and the marks from which an import restores the entry. */
-export function spokenMarks(entry: SpokenBody): { readonly content: Content; readonly marks: JsonObject } {
+export function marksOfBody(entry: MarkedBody): { readonly content: Content; readonly marks: JsonObject } {
   const content = entry.type === "custom_message" ? entry.content : entry.summary;
   return { content, marks: picked(entry as unknown as JsonObject, SPOKEN_FIELDS[entry.type]) };
 }
 
 /** Restores the entry that a user message stands for from its marks; null if the marks name no such entry. */
-export function spokenBody(marks: JsonObject, content: Content): SpokenBody | null {
+export function bodyOfMarks(marks: JsonObject, content: Content): MarkedBody | null {
   if (marks.type !== "custom_message" && marks.type !== "branch_summary") return null;
   const said = marks.type === "custom_message" ? { content } : { summary: content };
-  return { ...picked(marks, SPOKEN_FIELDS[marks.type]), ...said } as unknown as SpokenBody;
+  return { ...picked(marks, SPOKEN_FIELDS[marks.type]), ...said } as unknown as MarkedBody;
 }
 
 /** The marks of an answer, for formats that do not record its model or its cost. */

@@ -67,7 +67,7 @@ export class ProgramImports {
     const fresh = names.filter((name) => (this.#progress.get(name)?.state ?? "failed") === "failed");
     for (const name of fresh) this.#set(name, { state: "queued", read: 0, files: 0, problem: null });
     this.#imports = this.#imports.then(async () => {
-      for (const name of fresh) await this.#bringIn(name);
+      for (const name of fresh) await this.#importProgram(name);
     });
   }
 
@@ -82,7 +82,7 @@ export class ProgramImports {
     this.#progress.set(name, { ...before, ...change });
   }
 
-  async #bringIn(name: FormatName): Promise<void> {
+  async #importProgram(name: FormatName): Promise<void> {
     const { store, storeUrl, userId, signal, onFailure } = this.#init;
     if (signal.aborted) return;
     const [target, format] = [{ store, userId }, foreignFormat(name)];

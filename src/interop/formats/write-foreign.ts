@@ -154,7 +154,8 @@ async function* readShown(
     if (skipped.has(id) || entry.type === "prune" || entry.type === "compaction_undone") continue;
     const moved = parentId === null ? undefined : skipped.get(parentId);
     const kept = edited === null ? entry : keptInstead(withEdit(entry, edited), edited);
-    const whole = await withData(kept, { store, sessionId: head.header.id });
+    // A line of another program may be longer than an entry.
+    const whole = await withData(kept, { store, sessionId: head.header.id }, Number.POSITIVE_INFINITY);
     const shown = asFirstVersion(moved === undefined ? whole : { ...whole, parentId: moved }, names);
     yield sanitizer === undefined ? shown : sanitizer.sanitize(shown);
   }

@@ -2,18 +2,20 @@ import type { LedgerHour, SpentAmounts } from "../../session/ledger.ts";
 import type { Payment } from "../../session/payer.ts";
 
 const HOUR_MS = 3_600_000;
-/** How long a run that does not report any more is remembered: if it is recovered, only what was not settled is counted. */
+/**
+ * How long the page keeps a run that no longer settles. If such a run is recovered in this time, only its unsettled spending is counted.
+ */
 const FORGET_MS = 24 * HOUR_MS;
 const RUNS_MAX = 1000;
 
-/** What a run has settled, and reserved until when. */
+/** The settled amount of a run, and its reservation with the time at which that ends. */
 interface RunOnPage {
   readonly untilMs: number;
   readonly reserved: SpentAmounts;
   readonly settled: SpentAmounts;
 }
 
-/** What a user has spent, as the page of the ledger has it. */
+/** The content of a user's page in the ledger. */
 export interface SpendingPage extends SpentAmounts {
   /** The hour up to which the totals go. */
   readonly hour: number;
@@ -96,7 +98,7 @@ export function reserve(page: SpendingPage, { run, spent, next, ttlMs }: Payment
   return { ...page, runs: new Map([...page.runs, [run, mine]]) };
 }
 
-/** What is reserved now. */
+/** The amount that is reserved now. */
 export function reservedOn({ runs }: SpendingPage, nowMs: number): SpentAmounts {
   let [totalTokens, cost] = [0, 0];
   for (const { untilMs, reserved } of runs.values()) {

@@ -32,7 +32,7 @@ interface KnownPage {
   /** Null if nothing is stored. */
   readonly stamp: string | null;
   readonly page: SpendingPage;
-  /** What had been spent before an hour, for hours that are over: it does not change any more. */
+  /** A cache of the amount spent before an hour, for past hours, whose amounts no longer change. */
   readonly bases: Map<number, SpentAmounts>;
 }
 
@@ -41,7 +41,7 @@ export interface UserBudgetsInit {
   readonly store: SessionStore;
   readonly budgets: readonly UserBudget[];
   readonly clock: () => Date;
-  /** Who pays for runs in sessions without an owner that nobody asked for. */
+  /** The payer of a run that no user requested, in a session without an owner. */
   readonly userId: string;
 }
 
@@ -84,7 +84,7 @@ export class UserBudgets {
     return this.payerOf(by ?? head.header.userId ?? this.#userId);
   }
 
-  /** What pays for the runs of a user. */
+  /** The payer for the runs of a user. */
   payerOf(userId: string): Payer {
     const countsCost = this.#limits.some(({ unit }) => unit === "cost");
     // One at a time in this process, so that its runs do not compete for the page.
@@ -165,7 +165,7 @@ export class UserBudgets {
     );
   }
 
-  /** What the user had spent when an hour began. */
+  /** The amount that the user had spent at the beginning of an hour. */
   async #spentBefore(userId: string, { page, bases, stamp }: KnownPage, hour: number): Promise<SpentAmounts> {
     if (page.hour < hour) return page;
     if (stamp === null) return NOTHING;

@@ -26,7 +26,7 @@ export interface FilesPlace {
   readonly handleId?: string | null;
 }
 
-/** The actor, and the place of a session's files; null for none. */
+/** The user who acts, and the place of the session's files; each null if there is none. */
 export interface SessionFilesOptions extends ActorOptions {
   readonly placeOf: (header: SessionHeader) => FilesPlace | null;
 }

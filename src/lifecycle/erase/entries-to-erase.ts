@@ -3,7 +3,7 @@ import type { Entry } from "../../session/log/entry.ts";
 import { isErased } from "../../session/log/erased-entry.ts";
 
 /** The target of an erasure, as it is needed to find its words in a session of another user. */
-export interface ErasedWords {
+export interface ErasedContent {
   /** The sessions to be removed. */
   readonly sessions: ReadonlyMap<string, unknown>;
   /** Entries of these sessions that may be in others, by id, with the session that each belongs to. */
@@ -16,7 +16,7 @@ export interface ErasedWords {
 }
 
 /** The result of scanning a session of another user. */
-export interface FoundWords {
+export interface FoundContent {
   /** Entries whose words are to be erased. */
   readonly erase: ReadonlySet<string>;
   /** Entries that are kept because the session was forked from an erased one, grouped by that one. */
@@ -39,8 +39,8 @@ export interface SessionOrigin {
 export function findWords(
   entries: readonly Entry[],
   { ancestors, inherited }: SessionOrigin,
-  words: ErasedWords,
-): FoundWords {
+  words: ErasedContent,
+): FoundContent {
   const erase = new Set<string>();
   const kept = new Map<string, string[]>();
   let answers = 0;

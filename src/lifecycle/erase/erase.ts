@@ -45,7 +45,7 @@ export interface EraseParts {
 /** Erases a session or everything of a user; see `SessionManager.erase`. */
 export async function erase(parts: EraseParts, target: EraseTarget, options: EraseOptions): Promise<EraseReport> {
   checkTarget(target);
-  checkOptions(options);
+  checkEraseOptions(options);
   return new Erasure(parts, target, options).run();
 }
 
@@ -272,7 +272,7 @@ function checkTarget(target: EraseTarget): void {
   else checkName(userId, "a user");
 }
 
-function checkOptions({ forks }: EraseOptions): void {
+function checkEraseOptions({ forks }: EraseOptions): void {
   if (forks === undefined || forks === "keep" || forks === "erase") return;
   throw new SessionError("INVALID_OPTION", `The option forks is ${show(forks)}; it must be "keep" or "erase".`);
 }

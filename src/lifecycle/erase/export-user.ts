@@ -69,7 +69,7 @@ async function* logOf(store: SessionStore, { head, deleted }: FoundSession): Asy
 /** The JSON of an entry with the data of its images and files. */
 async function wholeText(store: SessionStore, sessionId: string, text: string): Promise<string> {
   if (!text.includes("sha256:")) return text;
-  return JSON.stringify(await withData(JSON.parse(text) as Entry, { store, sessionId }));
+  return JSON.stringify(await withData(JSON.parse(text) as Entry, { store, sessionId }, Number.POSITIVE_INFINITY));
 }
 
 /** The entries and checkpoints that a user authored in a session of another user. */
@@ -80,8 +80,16 @@ async function* authoredIn(
   made: readonly Checkpoint[],
 ): AsyncGenerator<string> {
   for await (const entry of store.read(header.id, { before: version }))
-    if (isTheirs(entry)) yield* linesOf([await withData(entry, { store, sessionId: header.id })]);
+    if (isTheirs(entry))
+      yield* linesOf([await withData(withoutAgent(entry), { store, sessionId: header.id }, Number.POSITIVE_INFINITY)]);
   yield* linesOf(made);
+}
+
+/** A setup of a run that they requested, without the instructions and tools of the agent, which are not theirs. */
+function withoutAgent(entry: Entry): Entry {
+  if (entry.type !== "setup") return entry;
+  const { instructions: _instructions, tools: _tools, ...own } = entry;
+  return own;
 }
 
 const BLOCK_BYTES = 512;

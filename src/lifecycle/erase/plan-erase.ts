@@ -6,7 +6,7 @@ import { parentsOf } from "../../session/query.ts";
 import type { SessionQuery, SessionStore, StoreEraser } from "../../session/store.ts";
 import { listPages } from "../../stores/complete/list-pages.ts";
 import { heldBackend } from "../checkpoints/held-snapshot.ts";
-import { type ErasedWords, findWords } from "./entries-to-erase.ts";
+import { type ErasedContent, findWords } from "./entries-to-erase.ts";
 import type { EraseTarget, NotCovered } from "./erase-report.ts";
 import type { Throttle } from "./throttle.ts";
 import { createHash } from "node:crypto";
@@ -180,7 +180,7 @@ class ErasePlanning {
     const cleanings: PlannedCleaning[] = [];
     const kept: PlannedKeeping[] = [];
     const notCovered: NotCovered[] = [];
-    const words: ErasedWords = {
+    const words: ErasedContent = {
       sessions: this.#removed,
       owners: this.#owners,
       authored: this.#authored,

@@ -7,7 +7,7 @@ import { characterLimit } from "../../tree/path-reader.ts";
 
 const FORKS_MAX = 10_000;
 
-/** What a session and one of its direct or indirect forks have in common. */
+/** The common beginning of a session and one of its direct or indirect forks. */
 export interface ForkChain {
   /** How many of the fork's entries come from the session. */
   readonly shared: number;

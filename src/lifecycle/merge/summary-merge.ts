@@ -1,15 +1,16 @@
 import type { Model } from "../../agent/model/model.ts";
-import { type Summary, spendingOf, summarize } from "../../agent/context/summarize.ts";
-import { tellsAnything } from "../../agent/context/summary-prompt.ts";
+import { namedModel } from "../../agent/model/named-model.ts";
+import { type Summary, spendingOf, summarize as summarizeEntries } from "../../agent/context/summarize.ts";
+import { isSummarizable } from "../../agent/context/summary-prompt.ts";
 import { applyEdits } from "../../session/context/edits.ts";
 import type { Entry, EntryDraft, EntryOf } from "../../session/log/entry.ts";
 import { SessionError } from "../../session/errors.ts";
 import { type SessionState, type SessionTurn, turnOf } from "../../session/state/state.ts";
 import type { MergeContext, MergeOutcome, MergeStrategy } from "./merge-strategy.ts";
 
-/** Options of a `SummaryMerge`: a model or a function writes the summary. */
+/** Options of a `SummaryMerge`: a model, given itself or by its name as `provider/id`, or a function writes the summary. */
 export type SummaryMergeOptions = (
-  | { readonly model: Model; readonly summarize?: never }
+  | { readonly model: Model | string; readonly summarize?: never }
   | { readonly summarize: SummarizeTurns; readonly model?: never }
 ) & {
   /** Additional instructions for the model. */
@@ -31,17 +32,19 @@ export class SummaryMerge implements MergeStrategy {
   readonly name = "summary";
   readonly turns = false;
   readonly #options: SummaryMergeOptions;
+  readonly #model: Model | null;
 
   constructor(options: SummaryMergeOptions) {
     const { model, summarize: own } = options ?? {};
-    const complete = typeof model?.complete === "function";
-    if (complete === (typeof own === "function")) {
+    const asksModel = typeof model === "string" || typeof model?.complete === "function";
+    if (asksModel === (typeof own === "function")) {
       throw new SessionError(
         "INVALID_OPTION",
         "A summary merge needs either a model or a function that summarizes turns.",
       );
     }
     this.#options = options;
+    this.#model = asksModel ? namedModel(model, "SummaryMerge") : null;
   }
 
   async merge(_parent: SessionState, branch: SessionState, context: MergeContext): Promise<MergeOutcome> {
@@ -52,7 +55,7 @@ export class SummaryMerge implements MergeStrategy {
     const skipped = context.newEntries
       .filter((entry) => entry.type === "message" && !isNew(entry))
       .map(({ id }) => ({ turnId: id, reason: "present" as const }));
-    if (!tellsAnything(unsummarized)) return { entries: variables, skipped };
+    if (!isSummarizable(unsummarized)) return { entries: variables, skipped };
     const { text, ...spending } = await this.#summaryOf(unsummarized, branch);
     const { sessionId, branchName } = branch;
     const summary: EntryDraft = {
@@ -67,14 +70,15 @@ export class SummaryMerge implements MergeStrategy {
   }
 
   async #summaryOf(entries: readonly Entry[], branch: SessionState): Promise<Summary> {
-    const { model, summarize: own, instructions, signal } = this.#options;
-    if (model !== undefined) {
+    const { summarize, instructions, signal } = this.#options;
+    if (this.#model !== null) {
       const wishes = instructions === undefined ? {} : { instructions };
-      const { text, ...rest } = await summarize(model, { kind: "branch", entries, ...wishes }, signal);
+      const { text, ...rest } = await summarizeEntries(this.#model, { kind: "branch", entries, ...wishes }, signal);
       return { text, ...spendingOf(rest) };
     }
     const turns = entries.filter((entry): entry is EntryOf<"message"> => entry.type === "message").map(turnOf);
-    const text = await own(turns, branch);
+    // The constructor has checked that there is a function if there is no model.
+    const text = await (summarize as SummarizeTurns)(turns, branch);
     if (typeof text !== "string" || text.trim() === "") {
       throw new SessionError(
         "SUMMARY_FAILED",

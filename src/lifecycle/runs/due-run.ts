@@ -27,7 +27,7 @@ export interface DueRun {
 
 /**
  * The run of a session that can start or continue now; null if there is none, or if a process holds the session. First
- * records what is overdue: the end of cancelled runs whose process is gone, and the denial of expired questions.
+ * records what is overdue: the end of cancelled runs whose process has died, and the denial of expired questions.
  */
 export async function findDueRun(
   init: ManagedRunsInit,

@@ -5,7 +5,7 @@ import type { JsonObject, JsonValue } from "../../internal/json.ts";
 import type { EntryOf } from "../../session/log/entry.ts";
 import { SessionError, show } from "../../session/errors.ts";
 import type { SessionHead } from "../../session/log/fold.ts";
-import { asksOf, blockedIdOf, inputIdOf, type OpenRun, type RunsWord } from "../../session/log/open-runs.ts";
+import { asksOf, blockedIdOf, inputIdOf, type OpenRun, type RunsCondition } from "../../session/log/open-runs.ts";
 import { type OpenRunStatus, openStatusOf } from "../../session/log/run-fold.ts";
 import type { SessionStore } from "../../session/store.ts";
 import type { Viewer } from "../access.ts";
@@ -88,7 +88,7 @@ export interface RunsPage {
 
 /** For each state: the store listing to search, and how to select the matching open runs of a session. */
 const LISTINGS: Readonly<
-  Record<RunsQuery["state"], { readonly runs: RunsWord; readonly holds: (run: OpenRun) => boolean }>
+  Record<RunsQuery["state"], { readonly runs: RunsCondition; readonly holds: (run: OpenRun) => boolean }>
 > = {
   requested: { runs: "requested", holds: (run) => openStatusOf(run, false) === "requested" },
   running: { runs: "running", holds: ({ state }) => state === "started" },

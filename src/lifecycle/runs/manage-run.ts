@@ -2,6 +2,7 @@ import { checkArgument } from "../../session/check-arguments.ts";
 import { defined } from "../../internal/defined.ts";
 import type { Agent } from "../../agent/agent.ts";
 import type { LoopOptions } from "../../agent/loop-options.ts";
+import { type WithModelName, withNamedModel } from "../../agent/model/named-model.ts";
 import { outputSchema } from "../../agent/output/run-output.ts";
 import { openTreeLog } from "../../agent/persist/open-run-log.ts";
 import type { LogRequest } from "../../agent/persist/persist-option.ts";
@@ -13,7 +14,7 @@ import type { SessionHead } from "../../session/log/fold.ts";
 import { inputIdOf } from "../../session/log/open-runs.ts";
 import { hasBegun } from "../../session/log/run-fold.ts";
 import { messagesAsked, type RequestInput } from "../../session/log/request-messages.ts";
-import { checkUserMessages, type RunInput, saidInRequest, type SaidInRequest } from "../../session/run-input.ts";
+import { checkUserMessages, type RunInput, requestedInput, type RequestedInput } from "../../session/run-input.ts";
 import { operation, Session } from "../../session/value/session.ts";
 import { rowOf, Transcript } from "../../session/value/transcript.ts";
 import type { SessionTree } from "../../tree/session-tree.ts";
@@ -36,7 +37,7 @@ const POLL_FIRST_MS = 20;
 const POLL_LAST_MS = 500;
 
 /** Options of a run in a stored session. Options of a loop override the agent's own. */
-export interface ManagedRunOptions extends Omit<Partial<LoopOptions>, "persist">, ActorOptions {
+export interface ManagedRunOptions extends WithModelName<Omit<Partial<LoopOptions>, "persist">>, ActorOptions {
   /**
    * What to do while another run of the session is open: fail with `SESSION_BUSY` (default), wait in the queue, or
    * cancel the running one and wait in the queue.
@@ -84,13 +85,14 @@ export function manageRun(
   options: ManagedRunOptions,
 ): SessionRun<undefined, string> {
   const { ifBusy = "reject", waitMs = WAIT_MS_DEFAULT, place = (session) => session, before, ...rest } = options;
-  const { actor: _actor, workspace, ...loop } = rest;
-  checkOptions(agent, ifBusy, waitMs);
+  const { actor: _actor, workspace, ...named } = rest;
+  checkManagedRunOptions(agent, ifBusy, waitMs);
   checkArgument(typeof place === "function", place, "run", "a function of the session in place");
   checkArgument(before === undefined || typeof before === "function", before, "run", "a function in before");
+  const loop = withNamedModel<Omit<Partial<LoopOptions>, "persist">>(named, "run");
   const { runId = uuidv7() } = loop;
   const { sessionId } = managed;
-  const said = saidInRequest(input);
+  const said = requestedInput(input);
   const directory = workspace === undefined ? null : namedPath(workspace);
   const openLog = async (request: LogRequest): Promise<void> => {
     await before?.();
@@ -124,19 +126,19 @@ export function wakingAfter({ runs, sessionId }: Pick<ManagedRun, "runs" | "sess
 async function openAtOnce(
   managed: ManagedRun,
   request: LogRequest,
-  said: SaidInRequest,
+  said: RequestedInput,
   options: ActorOptions,
 ): Promise<void> {
   const { sessionId, sessions, open } = managed;
   const head = await sessions.prepare(sessionId, options);
   if (head.status !== "active") throw statusError(sessionId, head.status);
-  checkGoesOn(head, said);
+  checkNewInput(head, said);
   aimAtWorkspace(managed, request, head);
   return openTreeLog(await open(), { ...request, ...byOf(options) });
 }
 
 /** @throws {SessionError} `INVALID_OPTION` for messages other than users' if the session already has messages. */
-function checkGoesOn({ header, messageCount }: SessionHead, said: SaidInRequest): void {
+function checkNewInput({ header, messageCount }: SessionHead, said: RequestedInput): void {
   if (messageCount > 0 && "messages" in said) checkUserMessages(header.id, said.messages);
 }
 
@@ -192,7 +194,7 @@ async function beginWhenFree(
 /** @throws {SessionError} `CONFLICT` for a recorded request whose run has ended. */
 function checkRepeated({ header, openRuns }: SessionHead, runId: string): void {
   if (openRuns.some((open) => open.runId === runId)) return;
-  throw new SessionError("CONFLICT", `Run ${show(runId)} of session ${header.id} is over; use another runId.`);
+  throw new SessionError("CONFLICT", `Run ${show(runId)} of session ${header.id} has ended; use another runId.`);
 }
 
 /** @throws {SessionError} unless the run still waits to start. */
@@ -217,7 +219,7 @@ function requestOf(agent: Agent, input: RunInput, loop: Partial<LoopOptions>): M
   return { input, ...defined({ agent: agent.name ?? undefined, model, options, deadline }) };
 }
 
-function checkOptions(agent: Agent, ifBusy: IfBusy, waitMs: number): void {
+function checkManagedRunOptions(agent: Agent, ifBusy: IfBusy, waitMs: number): void {
   if (typeof agent?.run !== "function") {
     throw new SessionError("INVALID_OPTION", "The agent has no run function; make one with createAgent.");
   }

@@ -10,7 +10,7 @@ import type { EntryDraft, EntryOf } from "../../session/log/entry.ts";
 import { SessionConflictError, SessionError, show } from "../../session/errors.ts";
 import { isOwn, type SessionHead } from "../../session/log/fold.ts";
 import type { Content } from "../../session/message.ts";
-import { checkUserMessages, type RunInput, saidInRequest } from "../../session/run-input.ts";
+import { checkUserMessages, type RunInput, requestedInput } from "../../session/run-input.ts";
 import { answerIdOf, isInnerQuestion, moveIdOf, type OpenRun, requestIdOf } from "../../session/log/open-runs.ts";
 import { begunRun, hasBegun, isExpired } from "../../session/log/run-fold.ts";
 import type { AppendOptions, AppendResult, SessionStore } from "../../session/store.ts";
@@ -88,18 +88,18 @@ export interface CancelRun {
 export type QuestionName = string | { readonly question: string };
 
 /** Options of an approval. */
-export interface ApprovalWord {
+export interface ApproveOptions {
   /** Recorded for readers of the log. */
   readonly note?: string;
 }
 
 /** Options of a denial. */
-export interface DenialWord extends ApprovalWord {
+export interface DenyOptions extends ApproveOptions {
   /** Sent to the model. */
   readonly reason?: string | null;
 }
 
-/** What a `ManagedRuns` needs. */
+/** The parts of a manager that `ManagedRuns` uses. */
 export interface ManagedRunsInit {
   readonly store: SessionStore;
   readonly sessions: ManagedSessions;
@@ -132,7 +132,7 @@ export class ManagedRuns {
     // Serialized, so that the requests of one process are recorded in the order in which they were made.
     return serialize(this.#store, id, async () => {
       const before = await this.#sessions.prepare(id, options, known);
-      await this.#checkGoesOn(before, draft);
+      await this.#checkNewInput(before, draft);
       try {
         const { head } = await (ifBusy === "interrupt"
           ? this.#interrupt(id, drafts, options)
@@ -142,7 +142,7 @@ export class ManagedRuns {
         return { runId, sessionId: id, head };
       } catch (error) {
         if (!isCode(error, "ENTRY_EXISTS")) throw error;
-        const text = `Run ${show(runId)} of session ${id} was asked for with something else; use another runId.`;
+        const text = `Run ${show(runId)} of session ${id} was requested with other content; use another runId.`;
         throw new SessionError("CONFLICT", text, { cause: error });
       }
     });
@@ -181,7 +181,7 @@ export class ManagedRuns {
   async answer(
     id: string,
     named: QuestionName,
-    { decision, note }: ApprovalWord & { readonly decision: JsonObject },
+    { decision, note }: ApproveOptions & { readonly decision: JsonObject },
     options: ActorOptions,
   ): Promise<void> {
     const question = typeof named === "object" && named !== null ? named.question : named;
@@ -206,7 +206,7 @@ export class ManagedRuns {
   }
 
   /** A repeated request is accepted, even if the session has messages by now. */
-  async #checkGoesOn({ header, messageCount }: SessionHead, { id, messages }: RequestDraft): Promise<void> {
+  async #checkNewInput({ header, messageCount }: SessionHead, { id, messages }: RequestDraft): Promise<void> {
     if (messageCount === 0 || messages === undefined || (await this.#store.getEntry(header.id, id)) !== null) return;
     checkUserMessages(header.id, messages);
   }
@@ -326,7 +326,7 @@ type RequestDraft = AskDraft & Extract<EntryDraft, { type: "run_request" }>;
 function requestDraft(runId: string, request: ManagedRunRequest): RequestDraft {
   const { input, agent, group, model, options, notBefore, deadline } = request;
   const given = defined({ agent, group, model, options, notBefore, deadline });
-  return { type: "run_request", id: requestIdOf(runId), runId, ...saidInRequest(input), ...given };
+  return { type: "run_request", id: requestIdOf(runId), runId, ...requestedInput(input), ...given };
 }
 
 function checkRequest(request: ManagedRunRequest): ManagedRunRequest {
@@ -337,7 +337,7 @@ function checkRequest(request: ManagedRunRequest): ManagedRunRequest {
   if (request.agent !== undefined && request.group !== undefined) {
     throw new SessionError("INVALID_OPTION", "A run is an agent's or a group's; leave out agent or group.");
   }
-  if (request.group !== undefined && "messages" in saidInRequest(request.input)) {
+  if (request.group !== undefined && "messages" in requestedInput(request.input)) {
     throw new SessionError("INVALID_OPTION", "A group takes a text or content parts as its input, not messages.");
   }
   if (request.options !== undefined) checkLoopOptions(request.options);

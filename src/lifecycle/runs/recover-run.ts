@@ -1,9 +1,10 @@
 import { checkArgument, isObject } from "../../session/check-arguments.ts";
 import { defined } from "../../internal/defined.ts";
-import type { Agent } from "../../agent/agent.ts";
+import { type Agent, checkIsAgent } from "../../agent/agent.ts";
 import { checkLoopOptions } from "../../agent/check-options.ts";
 import type { LoopOptions } from "../../agent/loop-options.ts";
 import type { Model } from "../../agent/model/model.ts";
+import type { WithModelName } from "../../agent/model/named-model.ts";
 import { openTreeLog } from "../../agent/persist/open-run-log.ts";
 import { errorRecord } from "../../agent/run-error.ts";
 import { requestedOptions } from "./managed-runs.ts";
@@ -31,14 +32,15 @@ import { inputSession, type ManagedRun, wakingAfter } from "./manage-run.ts";
 
 const TRIES_MAX = 10;
 
-/** Agents by name. A function is called with null for runs whose log names no agent. */
+/** Agents by name, or a list of agents with names. A function is called with null for runs whose log names no agent. */
 export type AgentsByName =
+  | readonly Agent[]
   | Readonly<Record<string, Agent>>
   | ReadonlyMap<string, Agent>
   | ((name: string | null, run: OpenRun) => Agent | null | undefined);
 
 /** Options for recovering a run. Loop options override those of the request, which override the agent's own. */
-export interface RecoverOptions extends Omit<Partial<LoopOptions>, "persist" | "runId">, ActorOptions {
+export interface RecoverOptions extends WithModelName<Omit<Partial<LoopOptions>, "persist" | "runId">>, ActorOptions {
   /** Finds the models that a request may name, as `provider/id`. */
   readonly models?: (id: string) => Model | null;
   /** Sets the sandbox placement of the run's input. */
@@ -61,7 +63,7 @@ export interface RecoveredRun {
 }
 
 /**
- * Recovers the due run of a session: continues one whose process is gone or whose questions are answered, under the
+ * Recovers the due run of a session: continues one whose process has died or whose questions are answered, under the
  * same id, or starts a requested one. Null if none is due, or if another process holds it.
  */
 export async function recoverRun(
@@ -93,8 +95,9 @@ export async function recoverRun(
 
 /** @throws {SessionError} `INVALID_OPTION` unless the agents and the functions in the options have the right types. */
 function checkRecovery(agents: AgentsByName, { due, place, models, mayBegin }: RecoverOptions): void {
-  const isAgents = typeof agents === "function" || (typeof agents === "object" && agents !== null);
-  checkArgument(isAgents, agents, "recover", "agents by name, such as { helper: agent }");
+  const isAgents = typeof agents === "function" || (typeof agents === "object" && agents !== null && !isAgent(agents));
+  checkArgument(isAgents, agents, "recover", "agents by name, such as { helper: agent }, or a list of agents");
+  if (typeof agents !== "function") for (const agent of byName(agents).values()) checkIsAgent(agent, "recover");
   checkArgument(due === undefined || isObject(due?.run), due, "recover", "a result of manager.due in due");
   for (const [name, value] of Object.entries({ place, models, mayBegin }))
     checkArgument(value === undefined || typeof value === "function", value, "recover", `a function in ${name}`);
@@ -179,7 +182,7 @@ function agentFor({ run, request, agent: name, head }: DueRun, agents: AgentsByN
   if (group !== undefined) {
     throw new SessionError(
       "AGENT_NOT_FOUND",
-      `${which} is for group ${show(group)}; let that go on with GroupSession.stream(sessionId, null, { runId }).`,
+      `${which} is for group ${show(group)}; recover it with GroupSession.stream(sessionId, null, { runId }).`,
     );
   }
   const agent = lookUp(agents, name, run);
@@ -188,20 +191,30 @@ function agentFor({ run, request, agent: name, head }: DueRun, agents: AgentsByN
     "AGENT_NOT_FOUND",
     name === null
       ? `${which} names no agent, so that none is taken for it by itself; hand over the one that is to answer.`
-      : `${which} is for agent ${show(name)}, which is not here; go on with it in a program that has it.`,
+      : `${which} is for agent ${show(name)}, which this program does not have; continue it in a program that has it.`,
   );
 }
 
 function lookUp(agents: AgentsByName, name: string | null, run: OpenRun): Agent | null {
   if (typeof agents === "function") return agents(name, run) ?? null;
-  const known = agents instanceof Map ? agents : new Map(Object.entries(agents));
+  const known = byName(agents);
   if (name !== null) return known.get(name) ?? null;
   const [only, ...others] = known.values();
   return others.length === 0 ? (only ?? null) : null;
 }
 
+function byName(agents: Exclude<AgentsByName, (...given: never) => unknown>): ReadonlyMap<string | null, Agent> {
+  if (agents instanceof Map) return agents;
+  if (Array.isArray(agents)) return new Map(agents.map((agent) => [agent?.name ?? null, agent]));
+  return new Map(Object.entries(agents));
+}
+
+function isAgent(given: object): boolean {
+  return "run" in given && typeof given.run === "function";
+}
+
 /**
- * @throws {SessionError} `MODEL_NOT_FOUND` if a default model that nobody chose would continue a session that another
+ * @throws {SessionError} `MODEL_NOT_FOUND` if a default model that was not chosen explicitly would continue a session that another
  * model has answered.
  */
 export async function checkUnnamed(store: SessionStore, head: SessionHead): Promise<void> {

@@ -66,7 +66,7 @@ export function aiSdk(model: AiSdkModel, options: AiSdkOptions = {}): Model {
     provider,
     id,
     ...(contextWindow === undefined ? {} : { contextWindow }),
-    get tellsCost() {
+    get reportsCost() {
       return (prices ?? lookUp(priceOf, provider, id)) !== undefined;
     },
     costOf: (usage) => costOf(usage, prices ?? lookUp(priceOf, provider, id)),

@@ -24,7 +24,7 @@ export type AssistantPart = Extract<PromptMessage, { role: "assistant" }>["conte
 export type UserPart = Extract<PromptMessage, { role: "user" }>["content"][number];
 /** The output of a tool call in a prompt. */
 export type ToolOutput = LanguageModelV3ToolResultOutput;
-/** The same in version 2. */
+/** The output of a tool call in a prompt of version 2. */
 export type ToolOutputV2 = LanguageModelV2ToolResultOutput;
 
 /** One block of an answer. */

@@ -4,14 +4,14 @@ import type { Block, Generated, StreamPart } from "./contract.ts";
 import { endsWithoutReason } from "./reply-of.ts";
 
 type Metadata = NonNullable<Block["providerMetadata"]>;
-type Said = { type: "text" | "reasoning"; text: string; providerMetadata?: Metadata };
+type StreamedPart = { type: "text" | "reasoning"; text: string; providerMetadata?: Metadata };
 type Called = Extract<Block, { type: "tool-call" }> & { index: number };
 
 /** Assembles the parts of a stream into blocks, in the order in which the blocks began. */
 export class StreamReader {
   readonly #provider: string;
   readonly #blocks: Block[] = [];
-  readonly #said = new Map<string, Said>();
+  readonly #said = new Map<string, StreamedPart>();
   readonly #called = new Map<string, Called>();
   #calls = 0;
   #modelId: string | undefined;
@@ -70,7 +70,7 @@ export class StreamReader {
     };
   }
 
-  #say(type: Said["type"], id: string, text: string, metadata: Metadata | undefined): readonly ModelDelta[] {
+  #say(type: StreamedPart["type"], id: string, text: string, metadata: Metadata | undefined): readonly ModelDelta[] {
     const key = `${type} ${id}`;
     let said = this.#said.get(key);
     if (said === undefined) {

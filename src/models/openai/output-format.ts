@@ -11,8 +11,8 @@ export function takesSchema(id: string): boolean {
 }
 
 /**
- * A schema in the form of both APIs. It is enforced (strict) if the provider supports all of it; otherwise the model is only
- * told about it, and its answer may not fit.
+ * A schema in the form of both APIs. It is enforced (`strict`) if the provider supports all of it; otherwise the model only gets it as a
+ * description, and its answer may not match.
  */
 export function outputFormat(output: JsonObject): JsonObject {
   const schema = strictSchema(output, { limits: LIMITS, references: true, allRequired: true });

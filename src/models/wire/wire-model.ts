@@ -105,7 +105,7 @@ export function wireModel<Client>(init: {
 }): Model {
   const { wire, id, options, secret, client } = init;
   const { provider } = wire;
-  checkOptions(provider, id, options);
+  checkWireModelOptions(provider, id, options);
   loadPricesOfEnvironment();
   const {
     contextWindow = contextWindowOf(provider, id),
@@ -121,7 +121,7 @@ export function wireModel<Client>(init: {
     provider,
     id,
     ...(contextWindow === undefined ? {} : { contextWindow }),
-    get tellsCost() {
+    get reportsCost() {
       return (prices ?? priceOf(provider, id)) !== undefined;
     },
     costOf: (usage) => costOf(usage, prices ?? priceOf(provider, id)),
@@ -190,7 +190,7 @@ export function isFrom(message: AssistantMessage, provider: string): boolean {
   return message.provider === provider && message.providerData !== undefined;
 }
 
-function checkOptions(provider: string, id: string, options: WireModelOptions): void {
+function checkWireModelOptions(provider: string, id: string, options: WireModelOptions): void {
   if (typeof id !== "string" || id.trim() === "")
     throw new SessionError("INVALID_OPTION", `A model of ${provider} needs its id, for example ${provider}("…").`);
   for (const name of ["contextWindow", "timeoutMs"] as const) {

@@ -21,11 +21,11 @@ export interface HostView {
   readonly links: readonly Link[];
   /** Paths mounted read-only. */
   readonly shown: readonly string[];
-  /** Private paths in there, which are covered. */
+  /** Private paths below them, which are hidden. */
   readonly covered: readonly string[];
   /** Home directories; they are replaced by empty ones. */
   readonly homes: readonly string[];
-  /** What the programs of `PATH` need from other directories. */
+  /** The files in other directories that the programs of `PATH` need. */
   readonly programs: Programs;
   /** Entries of `/proc` that are protected from commands. */
   readonly kernel: KernelFiles;
@@ -45,7 +45,7 @@ export function viewOfHost(
   env: Readonly<Record<string, string>>,
   { writable, hidden }: { readonly writable: readonly string[]; readonly hidden: readonly string[] },
 ): HostView {
-  const system = keep("system", lookAtSystem);
+  const system = keep("system", readSystem);
   const path = env["PATH"] ?? "";
   const home = env["HOME"] ?? "";
   const [homes, programs] = keep(JSON.stringify([path, home, writable, hidden]), () => {
@@ -65,7 +65,7 @@ function keep<T>(key: string, make: () => T): T {
   return value;
 }
 
-function lookAtSystem(): System {
+function readSystem(): System {
   const links: Link[] = [];
   const shown: string[] = [];
   for (const path of [...SYSTEM, PROCESSORS]) {

@@ -120,7 +120,7 @@ async function fill(
 
 const SCRIPT = (text: string): [string, number] => [`#!/bin/sh\n${text}\n`, 0o755];
 
-test("an isolated command finds nothing beside a directory of its PATH but libraries, and no private files in there", async (context) => {
+test("an isolated command sees only libraries beside the directories of its PATH, and no private files in these", async (context) => {
   const home = join(directory, "home");
   await fill(home, {
     ".pulumi/bin/pulumi": SCRIPT('echo pulumi; cat "$(dirname "$0")/../lib/part"'),
@@ -345,7 +345,7 @@ test("an isolated command reaches no server of the host, by network or by socket
   const free = await localBackend.open({ isolation: "off" });
   onTestFinished(() => free.close());
   expect((await free.runCode("javascript", program(`${port}, "127.0.0.1"`))).stdout).toBe("connected\n");
-  // So does an isolated one with network access, which can resolve names, too.
+  // An isolated sandbox with network access reaches it, too, and can resolve names.
   const connected = await open(context, { network: true });
   expect((await connected.runCode("javascript", program(`${port}, "127.0.0.1"`))).stdout).toBe("connected\n");
   expect((await connected.exec("cat /etc/resolv.conf")).stdout).toBe(await readFile("/etc/resolv.conf", "utf8"));

@@ -48,7 +48,7 @@ function warnOnce(problem: string): void {
   warned = true;
   process.emitWarning(
     `Commands of local sandboxes are not isolated here, so they reach what their user can. ${problem} ` +
-      `Set isolation: "required" to refuse them instead, or "off" to go on without this warning.`,
+      `Set isolation: "required" to refuse them instead, or "off" to continue without this warning.`,
     { type: "SkeinWarning", code: "SKEIN_NOT_ISOLATED" },
   );
 }

@@ -96,7 +96,7 @@ export async function removeSnapshot(snapshot: JsonObject): Promise<boolean> {
     if (store === null) return false;
     const removed = `${id}.removed`;
     try {
-      // Renamed atomically first, so that nobody restores a half-removed snapshot.
+      // Renamed atomically first, so that a half-removed snapshot cannot be restored.
       await rename(store.at(id), store.at(removed));
     } catch (error) {
       // The rename may have happened before an interrupted removal: continue with that one.

@@ -197,7 +197,7 @@ describe("commands", () => {
     expect(await lives(pid)).toBe(false);
   });
 
-  test("fail if the server ends while they run, and do not wait for ever", async () => {
+  test("fail if the server ends while they run, and do not wait endlessly", async () => {
     const sandbox = await open();
     const running = sandbox.exec("touch started; sleep 600");
     running.catch(() => {});

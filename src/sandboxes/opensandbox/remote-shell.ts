@@ -17,7 +17,7 @@ export interface RemoteCommand extends CommandScript {
 type Output = { readonly stdout: string; readonly stderr: string };
 
 const ASK_MS_MAX = 60_000;
-/** The server's own timeout is so much later than ours; it ends commands of a client that crashed. */
+/** The server's timeout is longer than ours by this time. It only ends commands of a client that crashed. */
 const SERVER_GRACE_MS = 10_000;
 const END_MS_MAX = 5_000;
 /** How long the script may take to report after its command's processes have ended; then it is interrupted. */

@@ -9,9 +9,9 @@ import type { Usage } from "../usage.ts";
 export type CacheCause =
   /** The first request of its agent. */
   | { readonly type: "first" }
-  /** The earlier request was longer ago than the provider keeps its cache. */
+  /** The provider's cache had expired: the earlier request was longer ago than the cache's lifetime. */
   | { readonly type: "lifetime"; readonly gapMs: number; readonly lifetimeMs: number }
-  /** This field of the setup differs; `tool` is the first tool that does. */
+  /** This field of the setup differs; `tool` is the first tool that differs. */
   | { readonly type: "setup"; readonly field: SetupField; readonly tool?: string }
   /** This edit changed an earlier message. */
   | { readonly type: "edit"; readonly entryId: string }
@@ -19,21 +19,21 @@ export type CacheCause =
   | { readonly type: "compaction"; readonly entryId: string }
   /** A merge brought more turns than the provider looks back over. */
   | { readonly type: "merge" }
-  /** The run prepares its messages with a function of its own, and nothing in the log differs. */
+  /** The run has a transform, whose changes are not in the log; nothing in the log differs. */
   | { readonly type: "transform" }
   /** The agent's request before this one was on another branch. */
   | { readonly type: "branch" }
   /** The agent's request before this one went to another model, as `provider/id`. */
   | { readonly type: "model"; readonly before: string }
-  /** Both requests begin alike, so the provider lost what it had cached. */
+  /** Both requests have the same prefix, so the provider evicted its cache. */
   | { readonly type: "provider" }
-  /** The log does not have what the requests contained, as of an imported session. */
+  /** The log does not record the content of the requests, for example in an imported session. */
   | { readonly type: "unknown" };
 
-/** A field of a setup whose change can make a provider read a request anew. */
+/** A field of a setup. If it changes, the provider cannot use the cache. */
 export type SetupField = "tools" | "instructions" | "output" | "thinkingLevel" | "toolChoice" | "providerOptions";
 
-/** What one answer had from the provider's cache. */
+/** How one answer used the provider's prompt cache. */
 export interface CacheAnswer {
   readonly entryId: string;
   readonly timestamp: string;
@@ -42,17 +42,17 @@ export interface CacheAnswer {
   /** As `provider/id`; null if it is not known. */
   readonly model: string | null;
   readonly inputTokens: number;
-  /** The tokens that the provider had cached of the request before, so that it could have read them. */
+  /** The cached tokens of the previous request, which the provider could have read. */
   readonly expectedTokens: number;
   /** The tokens that it read from the cache. */
   readonly readTokens: number;
-  /** The tokens that it processed anew although it had cached so many of the request before. */
+  /** Cached tokens of the previous request that it processed again instead of reading them. */
   readonly rewrittenTokens: number;
   /** Why it read less than expected; null if it did not. */
   readonly cause: CacheCause | null;
 }
 
-/** What the answers of a session had from the caches of their providers, and why some had less than they could. */
+/** How the answers of a session used their providers' prompt caches, and why some read less than they could. */
 export interface CacheReport {
   readonly sessionId: string;
   /** The latest answers, oldest first. */
@@ -67,43 +67,43 @@ export interface CacheReport {
   readonly contextTokens: number;
   /** `writtenTokens` divided by `contextTokens`: 1 if each token was processed once; null without a request. */
   readonly rewriteFactor: number | null;
-  /** The answers that read less than expected and the tokens of these, by type of cause; the most tokens first. */
+  /** The number of answers that read less than expected, and their missed tokens, by type of cause; the most tokens first. */
   readonly causes: readonly { readonly type: CacheCause["type"]; readonly answers: number; readonly tokens: number }[];
 }
 
 /** How many answers a report has, if no other limit is given. */
 export const CACHE_ANSWERS_DEFAULT = 1000;
 
-/** Of so many pairs of agent and model, a path knows the latest request. */
+/** The most pairs of agent and model for which a path keeps the latest request. */
 const REQUESTS_MAX = 16;
 
 /** How a provider caches the requests to a model. */
 export interface CacheRule {
   /** How long it keeps what it caches, unless it is asked for more. */
   readonly lifetimeMs: number;
-  /** It caches every long request in steps of so many tokens, without counting what it writes; null if it counts that. */
+  /** The granularity, in tokens, of a cache whose writes the provider does not report; null if it reports them. */
   readonly steps: { readonly tokens: number; readonly tokensMin: number } | null;
 }
 
 /** The cache of a model, by the names of its provider and itself. */
 export type CacheRules = (provider: string, model: string) => CacheRule;
 
-/** What to make a report with. */
+/** Options of a cache report. */
 export interface CacheFoldOptions {
   readonly rules: CacheRules;
-  /** Instead of the lifetimes of the rules. */
+  /** Overrides the lifetimes of the rules. */
   readonly lifetimeMs?: number;
   /** How many answers the report has at most. */
   readonly limit?: number;
 }
 
-/** An entry that changed the context of its path, and the one before it. */
+/** An entry that changed the context of its path, linked to the previous one. */
 interface ContextLink<E extends Entry> {
   readonly entry: Pick<E, "id" | "seq" | "run"> & { readonly targetId?: string; readonly undo?: string };
   readonly before: ContextLink<E> | null;
 }
 
-/** What is known at a node about the requests that were asked above it. */
+/** The state of the fold at a node: the requests on the path to it. */
 interface PathState {
   readonly seq: number;
   readonly timestamp: string;
@@ -120,7 +120,7 @@ interface PathState {
 /** A request that was answered. */
 interface AskedRequest {
   readonly model: string | null;
-  /** The position of the last entry that it can contain. */
+  /** The position of the last entry that the request can contain. */
   readonly lastSeq: number;
   readonly setup: KnownSetup | null;
   readonly runId: string | null;
@@ -133,7 +133,7 @@ interface AskedRequest {
   usedAt: number;
 }
 
-/** What a setup says, with fingerprints instead of texts: a log may have many setups, and each may be large. */
+/** A setup with fingerprints instead of texts, because a log may have many large setups. */
 interface KnownSetup {
   readonly agent: string;
   readonly tools: readonly { readonly name: string; readonly print: string }[];
@@ -156,8 +156,8 @@ const ROOT: PathState = {
 };
 
 /**
- * Folds a log, entry by entry, into a `CacheReport`. The cost of an entry does not depend on what was before it, apart from the
- * edits that were made between two requests.
+ * Folds a log, entry by entry, into a `CacheReport`. The cost of an entry does not grow with the log; it depends only on the edits between
+ * two requests.
  */
 export class CacheFold {
   readonly #header: SessionHeader;
@@ -167,10 +167,10 @@ export class CacheFold {
   readonly #paths = new Map<string, PathState>();
   readonly #setups = new Map<string, KnownSetup>();
   readonly #undone = new Set<string>();
-  /** When each run was claimed last, and where. */
+  /** The time and position of the last claim of each run. */
   readonly #claims = new Map<string, { readonly seq: number; readonly at: number }>();
   readonly #runs = new Set<string>();
-  /** The latest request of each agent, on whatever branch. */
+  /** The latest request of each agent, on any branch. */
   readonly #latest = new Map<string, AskedRequest>();
   readonly #largest = new Map<string, number>();
   readonly #causes = new Map<CacheCause["type"], { answers: number; tokens: number }>();
@@ -198,7 +198,7 @@ export class CacheFold {
     this.#paths.set(entry.id, { ...above, ...this.#changesOf(entry, above), seq, timestamp });
   }
 
-  /** The report of what was added. */
+  /** The report for the added entries. */
   report(): CacheReport {
     const contextTokens = [...this.#largest.values()].reduce((sum, tokens) => sum + tokens, 0);
     return {
@@ -259,7 +259,7 @@ export class CacheFold {
     this.#writtenTokens += Math.max(0, usage.inputTokens - (usage.cacheReadTokens ?? 0));
   }
 
-  /** A fork begins with the requests of another session, which are in that one's report. An import has no other. */
+  /** The inherited requests of a fork are in the report of its source. An import has no other. */
   get #firstOwn(): number {
     return this.#header.forkedFrom === null ? 0 : firstSummed(this.#header);
   }
@@ -291,7 +291,7 @@ export class CacheFold {
     };
     if (entry.run !== undefined) this.#runs.add(entry.run);
     if (entry.seq >= this.#firstOwn) this.#explain({ entry, usage, agent, asked, base, above });
-    // A provider keeps what is read again for another lifetime.
+    // A read renews the lifetime of the cache.
     const isRead = base !== null && (usage.cacheReadTokens ?? 0) >= base.cachedTokens - slackOf(rule);
     if (isRead) base.usedAt = Math.max(base.usedAt, startedAt);
     this.#latest.set(agent ?? "", asked);
@@ -330,7 +330,8 @@ export class CacheFold {
   }
 
   /**
-   * What could have been read, and why it was not. `base` is the request that this one continues: the nearest one above it of the
+   * The tokens that could have been read from the cache, and why they were not. `base` is the request that this one continues: the nearest
+   * one above it of the
    * same agent and model. `latest` is the agent's request before this one.
    */
   #compare(pair: Compared): { readonly cause: CacheCause | null; readonly expectedTokens: number } {
@@ -346,7 +347,7 @@ export class CacheFold {
     return { cause: { type: "branch" }, expectedTokens };
   }
 
-  /** Why a request does not have the prefix of one above it in the cache: in the order in which providers read a request. */
+  /** Why the prefix of an earlier request is not in the cache. The causes are tested in the order in which providers read a request. */
   #difference(base: AskedRequest, asked: AskedRequest, above: PathState): CacheCause {
     const gapMs = asked.usedAt - base.usedAt;
     const lifetimeMs = this.#lifetimeMs ?? asked.rule.lifetimeMs;
@@ -362,7 +363,7 @@ export class CacheFold {
     return { type: asked.setup.transformed ? "transform" : "provider" };
   }
 
-  /** The edit of the first message that changed since a request; null if none that it contains has. */
+  /** The edit of the first message that changed since a request; null if no message of the request has changed. */
   #editBetween(base: AskedRequest, above: PathState): string | null {
     const undone = new Set<string>();
     const changed: { readonly id: string; readonly at: number }[] = [];
@@ -371,7 +372,7 @@ export class CacheFold {
       if (undone.has(id)) continue;
       if (undo !== undefined) undone.add(undo);
       const at = this.#paths.get(targetId ?? undo ?? "")?.seq ?? seq;
-      // An edit that was made and undone since then has changed nothing.
+      // Ignores edits that were both made and undone since then.
       const isOfBefore = undo === undefined || at <= (base.edits?.entry.seq ?? -1);
       if (isOfBefore && at <= base.lastSeq) changed.push({ id, at });
     }
@@ -405,7 +406,8 @@ function linkOf(entry: EntryOf<"context_edit"> | EntryOf<"compaction">): Context
 }
 
 /**
- * The edits that the request of an answer knew. An edit directly above the answer was made after the request, unless the run made
+ * The edits that were in force when an answer was requested. An edit directly above the answer was made after the request, unless the run
+ * made
  * it or was claimed since.
  */
 function editsBefore(answer: Entry, above: PathState, claimedAt: number): PathState["edits"] {
@@ -439,13 +441,13 @@ function differingTool(before: KnownSetup["tools"], after: KnownSetup["tools"]):
   return null;
 }
 
-/** The choice that a request was sent with: one that forces a call is sent in the first round of a run only. */
+/** The tool choice of a request. A choice that forces a call is sent only in the first round of a run. */
 function choiceOf({ setup, isFirstOfRun }: AskedRequest): ToolChoice | null {
   const choice = setup?.toolChoice ?? null;
   return choice === "none" || isFirstOfRun ? choice : null;
 }
 
-/** Tells texts and JSON values apart, with the order of keys; not made to resist someone who wants two to be alike. */
+/** A fingerprint of a text or JSON value, sensitive to the order of keys. It is not collision-resistant against an attacker. */
 function printOf(value: unknown): string {
   const text = typeof value === "string" ? value : JSON.stringify(value);
   let [a, b] = [0x811c9dc5, 0x1000193];
@@ -466,12 +468,12 @@ function isMerged({ metadata }: Message): boolean {
   return metadata !== undefined && Object.hasOwn(metadata, "mergedFrom");
 }
 
-/** By how many tokens a request may miss what was cached before and still have all of it: less than a step. */
+/** The tolerance in tokens: a request that misses less than one step of the cache counts as a full hit. */
 function slackOf({ steps }: CacheRule): number {
   return steps === null ? 0 : steps.tokens - 1;
 }
 
-/** How many tokens of a request the provider has cached after it. */
+/** The number of tokens that the provider has cached after a request. */
 function cachedTokensOf({ steps }: CacheRule, usage: Usage): number {
   const { inputTokens, cacheReadTokens = 0, cacheWriteTokens = 0 } = usage;
   if (steps === null) return Math.min(cacheReadTokens + cacheWriteTokens, inputTokens);

@@ -4,7 +4,7 @@ import { assistant, calls, result, SampleLog, user } from "../../../test/sample-
 import { prepareCompaction } from "./compaction.ts";
 import { type Entry, type EntryBody, isNode } from "../log/entry.ts";
 import type { Message } from "../message.ts";
-import { branchTo, indexEntries } from "../log/tree.ts";
+import { branchTo, indexEntries } from "../log/entry-tree.ts";
 
 const text = fc.nat(12).map((length) => "x".repeat(length));
 

@@ -9,7 +9,7 @@ import {
 } from "./compaction.ts";
 import type { Entry, EntryDraft } from "../log/entry.ts";
 import type { Message } from "../message.ts";
-import { branchTo, indexEntries } from "../log/tree.ts";
+import { branchTo, indexEntries } from "../log/entry-tree.ts";
 
 /** A tokenizer that makes a text of n letters cost n tokens. */
 const tokenizer = (text: string) => text.length;
@@ -86,7 +86,7 @@ describe("the cut", () => {
     expect(planOf(chat, 31)?.firstKeptEntryId).toBe("u3");
   });
 
-  test("is none when everything fits", () => {
+  test("is null when everything fits", () => {
     expect(planOf(chat, 81)).toBe(null);
     expect(planOf(chat, 80)).toBe(null);
     expect(planOf(chat, 79)).toBe(null);
@@ -129,7 +129,7 @@ describe("the cut", () => {
     for (const draft of invalid) expect(cutAt(draft), JSON.stringify(draft)).toBe("end");
   });
 
-  test("inside a turn divides it: its beginning is summarized separately", () => {
+  test("inside a turn splits the turn, whose beginning is summarized separately", () => {
     const plan = planOf({ ...chat, u5: user(ten), a5: assistant(ten), a6: assistant(ten), a7: assistant(ten) }, 20);
     expect(parts(plan)).toEqual({
       summarize: ["u1", "a1", "u2", "a2", "u3", "a3", "u4", "a4"],
@@ -187,7 +187,7 @@ describe("the cut", () => {
     expect(planOf(messages, 20)?.firstKeptEntryId).toBe("u");
   });
 
-  test("tells a call from an earlier one of the same id", () => {
+  test("distinguishes a call from an earlier call with the same id", () => {
     const messages = {
       a: calls("x"),
       b: result("x", ten),
@@ -201,7 +201,7 @@ describe("the cut", () => {
     expect(planOf(messages, 36)?.firstKeptEntryId).toBe("u");
   });
 
-  test("is none when only settings lie before it", () => {
+  test("is null when only settings precede it", () => {
     const log = new SampleLog();
     log.append([
       { type: "model_change", provider: "p", modelId: "m" },
@@ -211,7 +211,7 @@ describe("the cut", () => {
     expect(prepareCompaction(pathOf(log), { keepRecentTokens: 20, tokenizer })).toBe(null);
   });
 
-  test("is none when only empty or failed answers lie before it", () => {
+  test("is null when only empty or failed answers precede it", () => {
     const messages = {
       a: assistant("half of an answer", { stopReason: "error" }),
       b: assistant(""),
@@ -241,7 +241,7 @@ describe("a second compaction", () => {
     expect(plan?.previousSummary).toBe("summary k");
   });
 
-  test("gives the same plan for the part of the path that the context holds", () => {
+  test("has the same plan if only the part of the path in the context is given", () => {
     const path = pathOf(twice("u3"));
     const part = path.slice(path.findIndex((entry) => entry.id === "u3"));
     expect(prepareCompaction(part, { keepRecentTokens: 20, tokenizer })).toEqual(
@@ -314,7 +314,7 @@ describe("context tokens", () => {
     expect(tokensOf({ a: user(ten), b: spent(500), c: spent(600) })).toBe(600);
   });
 
-  test("are an estimate if the provider never counted", () => {
+  test("are an estimate if the provider reported no count", () => {
     expect(tokensOf({ a: user(ten), b: assistant(ten), c: user(ten) })).toBe(30);
     expect(tokensOf({})).toBe(0);
   });
@@ -371,7 +371,7 @@ describe("context tokens", () => {
     expect(contextTokens(pathOf(log), { tokenizer, undone: ["k"] })).toBe(510);
   });
 
-  test("are in the plan as the tokens before", () => {
+  test("are `tokensBefore` in the plan", () => {
     expect(planOf({ ...chat, a5: spent(4711) }, 20)?.tokensBefore).toBe(4711);
   });
 });

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { assistant, entryAt, nodesOf, SampleLog, usage, user } from "../../../test/sample-log.ts";
 import { buildContext, compactionMessage, contextPath, messagesOf, type ModelContext } from "./context.ts";
-import { branchTo, indexEntries, undoneIds } from "../log/tree.ts";
+import { branchTo, indexEntries, undoneIds } from "../log/entry-tree.ts";
 import type { EntryBody, EntryDraft } from "../log/entry.ts";
 import { textOf } from "../message.ts";
 
@@ -177,7 +177,7 @@ describe("rule 3: messages", () => {
     expect(textOf(messages[3]?.content ?? null)).toContain("<summary>\ntried\n</summary>");
   });
 
-  test("is not an unknown type or a lost entry, though both stay on the path", () => {
+  test("excludes unknown types and lost entries, which stay on the path", () => {
     const log = [
       ...nodesOf({ a: null }),
       entryAt(1, "x", "a", { type: "hologram", node: true, message: user("never") } as unknown as EntryBody),
@@ -222,7 +222,7 @@ describe("rule 5: the leaf", () => {
     expect(buildContext(moved.entries)).toEqual(buildContext([]));
   });
 
-  test("an unknown leaf is an error that names it", () => {
+  test("an unknown leaf is an error with its id", () => {
     expect(() => buildContext(log.entries, "nowhere")).toThrow(
       expect.objectContaining({ name: "UnknownEntryError", code: "UNKNOWN_ENTRY", entryId: "nowhere" }),
     );
@@ -230,7 +230,7 @@ describe("rule 5: the leaf", () => {
     expect(() => buildContext([], "")).toThrow(expect.objectContaining({ code: "UNKNOWN_ENTRY" }));
   });
 
-  test("of a path that begins in the middle of a log is the path's last node", () => {
+  test("is the last node of a path that begins in the middle of a log", () => {
     expect(textsOf(buildContext(log.entries.slice(1, 2)))).toEqual(["2"]);
   });
 });

@@ -5,7 +5,7 @@ import { notANode, UnknownEntryError } from "../errors.ts";
 import { EMPTY_PATH, type PathSummary, stepPath } from "../log/fold.ts";
 import type { AssistantMessage, Message, ToolCall, ToolMessage } from "../message.ts";
 import { NO_SETTINGS, type Settings, SettingsTable } from "../log/settings.ts";
-import { branchTo, entryList, indexEntries, leafOf, undoneIds } from "../log/tree.ts";
+import { branchTo, entryList, indexEntries, leafOf, undoneIds } from "../log/entry-tree.ts";
 import { applyEdits } from "./edits.ts";
 
 /** The contents of the next request to a model. */
@@ -20,8 +20,8 @@ export interface ModelContext {
 }
 
 /**
- * The part of a path that a model sees: the compaction in force, the entries that it kept, and all later entries. Edited entries
- * are as models see them: replaced, or missing.
+ * The part of a path that a model sees: the compaction in force, the entries that it kept, and all later entries. Edits are applied: an
+ * edited entry is replaced or left out.
  */
 export interface ContextPath {
   readonly compaction: EntryOf<"compaction"> | null;
@@ -148,7 +148,7 @@ function isMessages(values: unknown): boolean {
   return Array.isArray(values) && values.every(isObject);
 }
 
-/** A call, with its result once that is found. */
+/** A call, with its result if one was found. */
 interface PendingCall {
   readonly call: ToolCall;
   result: ToolMessage | null;

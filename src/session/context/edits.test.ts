@@ -28,13 +28,13 @@ function abc(): SampleLog {
 }
 
 describe("an edit of the context", () => {
-  test("leaves an entry out, or replaces its words", () => {
+  test("leaves an entry out, or replaces its content", () => {
     const log = abc();
     log.append([omitted("a"), replaced("c", user("short"))]);
     expect(textsIn(log)).toEqual(["b", "short"]);
   });
 
-  test("counts until the next one of the same entry, and again once that is undone", () => {
+  test("applies until the next edit of the same entry, and again when that one is undone", () => {
     const log = abc();
     log.append([replaced("a", user("one"), "e1"), omitted("a", "e2")]);
     expect(textsIn(log)).toEqual(["b", "c"]);
@@ -46,7 +46,7 @@ describe("an edit of the context", () => {
     expect(textsIn(log)).toEqual(["one", "b", "c"]);
   });
 
-  test("holds on its path only", () => {
+  test("applies on its path only", () => {
     const log = abc();
     log.append([omitted("a")]);
     log.append([{ type: "leaf", targetId: "c" }]);
@@ -89,7 +89,7 @@ describe("an edit of the context", () => {
     expect(buildContext(log.entries).messages).toEqual([user("a"), calls("t"), result("t", "x…")]);
   });
 
-  test("replaces an answer without its calls, whose results then go with them", () => {
+  test("that replaces an answer without its calls also leaves out their results", () => {
     const log = new SampleLog().say({
       a: user("a"),
       old: calls("t"),
@@ -146,7 +146,7 @@ describe("an edit of the context", () => {
     expect(textsIn(log)).toEqual(["b", "later", "d"]);
   });
 
-  test("makes token counts from before it untrusted", () => {
+  test("invalidates earlier token counts", () => {
     const log = new SampleLog().say({ a: user("a".repeat(4000)), b: assistant("b", { usage: usage(5000) }) });
     expect(contextTokens(log.entries)).toBe(5000);
     log.append([omitted("a")]);

@@ -6,9 +6,9 @@ import type { AssistantMessage, Message } from "../message.ts";
 /** An edit that replaces its target, or leaves it out. */
 export type Edit = EntryOf<"context_edit"> & { readonly targetId: string; readonly message: Message | null };
 
-/** What an edit of the context would change. */
+/** The effect that an edit of the context would have. */
 export interface EditPreview {
-  /** How many tokens fewer each later request has, by estimate; negative if it has more. */
+  /** The estimated number of tokens that each later request saves; negative if requests get longer. */
   readonly tokensSaved: number;
   /**
    * The tokens of the next request from the first changed message on, which the provider's cache must write again once.
@@ -18,7 +18,7 @@ export interface EditPreview {
 
 /**
  * The edits in force at the end of a path, root first, by the entry that each changes. The last edit of an entry counts; one that
- * was undone counts only if the undoing was undone. A path may begin anywhere, as an edit stands after its target.
+ * was undone counts only if the undoing was undone. The path may start at any entry, because an edit always comes after its target.
  */
 export function editsOn(path: readonly Entry[]): ReadonlyMap<string, Edit> {
   const edits = new Map<string, Edit>();
@@ -40,7 +40,7 @@ export function isEdit(entry: Entry): entry is Edit {
 /**
  * The entries of a path as models see them, without the edits themselves. `edits` are those of the path to its end.
  *
- * - An answer with calls goes together with its results: an edit that leaves out one of them leaves out all.
+ * - An answer with calls and its results belong together: an edit that leaves out one of them leaves out all of them.
  * - A replacement has the same visibility as its target: it keeps the target's agent and metadata, and drops everything
  *   that a provider has signed.
  */
@@ -75,7 +75,7 @@ export function applyEdits(
   return seen;
 }
 
-/** The entries that go together with an entry of a path: an answer with calls and its results, in order, or the entry alone. */
+/** The entries that belong together with an entry of a path: an answer with calls and its results, in order, or the entry alone. */
 export function exchangeOf(path: readonly Entry[], entry: Entry): readonly Entry[] {
   const answers = answersOf(path);
   const answer = answers.get(entry) ?? entry;

@@ -28,7 +28,7 @@ describe("fileOperations", () => {
     });
   });
 
-  test("lists a changed file as changed only, whatever came first", () => {
+  test("lists a file that was read and changed as changed only, in either order", () => {
     expect(fileOperations([reads("a"), writes("a"), reads("a")])).toEqual({ readFiles: [], modifiedFiles: ["a"] });
     expect(fileOperations([writes("a")], { readFiles: ["a", "b"] })).toEqual({
       readFiles: ["b"],
@@ -55,7 +55,7 @@ describe("fileOperations", () => {
     },
   );
 
-  test("ignores other tools, and everything but calls", () => {
+  test("ignores other tools, and entries without calls", () => {
     const said = entryAt(0, "u", null, { type: "message", message: user('{"path":"a"}') });
     expect(fileOperations([calling("run_shell_command", '{"path":"a"}'), said])).toEqual({
       readFiles: [],

@@ -35,7 +35,7 @@ function pathArgument(text: string): string | null {
     const path = value?.path ?? value?.file_path;
     return typeof path === "string" && path !== "" ? path : null;
   } catch {
-    return null; // A model may write arguments that are no JSON; the call then touched no file.
+    return null; // A model may write invalid JSON as arguments; such a call touched no file.
   }
 }
 

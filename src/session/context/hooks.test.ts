@@ -19,7 +19,7 @@ function runnerOf(...answers: readonly Answer[]) {
   return { called, reported, runner: new HookRunner(hooks, (error, hook) => reported.push([error, hook])) };
 }
 
-describe("handlers before an act", () => {
+describe("handlers before an operation", () => {
   test("run in order, each after the previous one is done", async () => {
     const order: string[] = [];
     const slow = async (): Promise<undefined> => {
@@ -34,7 +34,7 @@ describe("handlers before an act", () => {
     expect(order).toEqual(["slow begins", "slow ends", "fast", "slow begins", "slow ends", "fast"]);
   });
 
-  test("get the event, and their own object as this", async () => {
+  test("get the event, with their own object as `this`", async () => {
     const seen: unknown[] = [];
     const hooks: SessionHooks = {
       beforeTree(given) {
@@ -57,7 +57,7 @@ describe("handlers before an act", () => {
     expect(await runner.before("beforeTree", event)).toEqual({ summary: "second", details: { n: 1 } });
   });
 
-  test("stop at the first cancel, whatever was returned before", async () => {
+  test("stop at the first cancel, even after a summary", async () => {
     const { runner, called } = runnerOf(
       { summary: "s" },
       { cancel: true, reason: "not now" },
@@ -93,7 +93,7 @@ describe("handlers before an act", () => {
   );
 });
 
-describe("handlers after an act", () => {
+describe("handlers after an operation", () => {
   test("all run, in order; one that throws is reported", async () => {
     const broken = new Error("broken");
     const { runner, called, reported } = runnerOf(undefined, broken, undefined);

@@ -44,7 +44,7 @@ describe("a pruned history", () => {
     expect(await keep(["a", "b", "c", "d"], "", 1)).toEqual(["d"]);
   });
 
-  test("weighs a shared word more than any recency", async () => {
+  test("prefers a message with one more shared word to any newer message", async () => {
     expect(await keep(["word", "b", "c", "d"], "word", 1)).toEqual(["word"]);
   });
 
@@ -205,13 +205,13 @@ describe("a token budget", () => {
   });
 });
 
-describe("a replaced part", () => {
-  test("of the formula is the tokenizer", async () => {
+describe("an option that replaces a part of the formula", () => {
+  test("can be the tokenizer", async () => {
     const tokenizer = (text: string) => text.split("");
     expect(await keep(["abc", "xyz", "-"], "cab", 1, { tokenizer })).toEqual(["abc"]);
   });
 
-  test("of the formula is the scorer, which gets the message, its words and its recency", async () => {
+  test("can be the scorer, which gets the message, its words and its recency", async () => {
     const seen: ScoredTurn[] = [];
     const scorer = async (turn: ScoredTurn, query: { readonly text: string }) => {
       seen.push(turn);
@@ -230,11 +230,11 @@ describe("a replaced part", () => {
     expect(await keep(["a", "b"], "q", 2, { scorer, maxTokens: 2 })).toEqual(["a", "b"]);
   });
 
-  test("with equal scores for all keeps the later ones", async () => {
+  test("can score all messages alike, and then the later ones are kept", async () => {
     expect(await keep(["a", "b", "c"], "q", 2, { scorer: () => 1 })).toEqual(["b", "c"]);
   });
 
-  test("gets recency 1 for the only message that is not a system message", async () => {
+  test("gets the recency 1 for the only message that is not a system message", async () => {
     const seen: number[] = [];
     const scorer = (turn: ScoredTurn) => seen.push(turn.recency);
     await keep(["!s", "a"], "q", 1, { scorer });

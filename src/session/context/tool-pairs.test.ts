@@ -124,7 +124,7 @@ describe("calls and results", () => {
     expect(brief(acceptable([calls("x", "x"), result("x", "1")]))).toBe("a(x x) x=1 x!");
   });
 
-  test("ids like __proto__ are ids", () => {
+  test("an id like __proto__ works as any other", () => {
     expect(brief(acceptable([calls("__proto__", "constructor"), result("constructor", "1")]))).toBe(
       "a(__proto__ constructor) __proto__! constructor=1",
     );
@@ -136,7 +136,7 @@ describe("calls and results", () => {
     expect(brief(buildContext(log.entries).messages)).toBe("u u");
   });
 
-  test("a session that was interrupted in the middle of a tool is acceptable, and its log is not changed", () => {
+  test("a session that was interrupted during a tool call has a valid context, and its log does not change", () => {
     const log = new SampleLog().say({ a: user("1"), b: calls("x") });
     expect(brief(buildContext(log.entries).messages)).toBe("u a(x) x!");
     expect(log.entries).toHaveLength(2);

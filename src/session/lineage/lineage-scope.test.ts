@@ -7,7 +7,7 @@ import { Transcript } from "../value/transcript.ts";
 const kinds = (...sessions: readonly Session[]) => sessions.map(({ lineage }) => lineage.kind);
 
 describe("withLineage", () => {
-  test("turns stamping off in its scope, also after what is awaited there, and nowhere else", async () => {
+  test("disables lineage in its scope only, also after an await in it", async () => {
     const source = createUserSession("Hi");
     const scoped = withLineage(false, async () => {
       const before = [createUserSession("x"), source.fork(), source.detach(), source.merge(source)];
@@ -33,7 +33,7 @@ describe("withLineage", () => {
     });
   });
 
-  test("does not change a lineage that is given with rows", () => {
+  test("does not change a lineage that is passed with rows", () => {
     const { lineage } = createUserSession("x");
     expect(withLineage(false, () => Session.of(Transcript.empty, { lineage })).lineage).toEqual(lineage);
   });

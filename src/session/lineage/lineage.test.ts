@@ -34,7 +34,7 @@ describe("ancestors", () => {
     expect(ids(ancestors([...graph].reverse(), "end"))).toBe("merged deep right left root");
   });
 
-  test("are the same objects that were given, without parents that were not", () => {
+  test("are the given objects; parents that were not given are left out", () => {
     const [parent, child] = [node("parent", "missing"), node("child", "missing", "parent")];
     expect(ancestors([child, parent], "child")[0]).toBe(parent);
     expect(ancestors([child, parent], "child")).toHaveLength(1);
@@ -48,7 +48,7 @@ describe("ancestors", () => {
 });
 
 describe("descendants", () => {
-  test("come each before its own descendants, children in the order given, and each once", () => {
+  test("appear once each, before their own descendants, with children in the order given", () => {
     expect(ids(descendants(graph, "root"))).toBe("left deep merged end right");
     expect(ids(descendants([...graph].reverse(), "root"))).toBe("right merged end left deep");
     expect(ids(descendants(graph, "stranger"))).toBe("");
@@ -100,7 +100,7 @@ test("edges have parent and child in the order given, also of an unknown parent"
   ]);
 });
 
-test("sessions, headers and rows of an export can be walked together", () => {
+test("sessions, headers and rows of an export can be mixed in one graph", () => {
   const session = createUserSession("Hi");
   const fork = session.fork();
   const header = createHeader({ id: "stored", lineage: fork.fork().lineage });

@@ -168,7 +168,7 @@ export type SpendingSession = SessionLike & {
   readonly recovered?: RecoveredSpending | null;
 };
 
-/** What earlier claims of a run spent. The session from which this one was recovered counts it as well. */
+/** The spending of earlier claims of a run. The session from which this one was recovered counts it as well. */
 export interface RecoveredSpending {
   readonly sessionId: string;
   readonly usage: Usage | null;

@@ -11,7 +11,7 @@ function abc(): SampleLog {
 describe("a guard", () => {
   const turn = [message("d", user("4"))];
 
-  test("lets through the status it names, or one of several", () => {
+  test("accepts a session with the required status, or with one of several", () => {
     const log = abc();
     log.append([{ type: "status", status: "suspended" }]);
     expect(log.plan(turn, { guard: { status: "suspended" } }).added).toHaveLength(1);
@@ -55,7 +55,7 @@ describe("a guard", () => {
     expect(log.plan(turn, { guard: { maxTurns: 2 } }).added).toHaveLength(1);
   });
 
-  test("lets facts through when the turns are used up", () => {
+  test("accepts facts when the limit of turns is reached", () => {
     expect(
       abc().plan(
         [
@@ -77,7 +77,7 @@ describe("a guard", () => {
     }
   });
 
-  test("does not stand in the way of an exact retry", () => {
+  test("is not checked for an exact retry", () => {
     const log = abc();
     log.append([{ type: "status", status: "closed" }]);
     expect(
@@ -95,7 +95,7 @@ describe("while a run is open", () => {
     "a prune": { type: "prune", id: "x", targetId: "a" },
   };
 
-  test.each(Object.entries(ofTheRun))("%s is taken from its holder only", (_, draft) => {
+  test.each(Object.entries(ofTheRun))("%s is accepted from its holder only", (_, draft) => {
     const log = abc();
     expect(log.plan([draft]).added).toHaveLength(1);
     log.append([started("r1")]);
@@ -118,7 +118,7 @@ describe("while a run is open", () => {
     expect(log.plan([{ ...draft, id: "y" }]).added).toHaveLength(1);
   });
 
-  test("everyone else may still speak, set variables, move the leaf and end the run", () => {
+  test("other writers can still append user messages, set variables, move the leaf and end the run", () => {
     const log = abc();
     log.append([started("r1")]);
     log.append([message("d", user("4")), message("e", assistant("5"))]);
@@ -130,7 +130,7 @@ describe("while a run is open", () => {
     expect(log.head.openRuns).toEqual([]);
   });
 
-  test("one more than a session may have is refused, and none is forgotten", () => {
+  test("a run beyond the limit is refused, and no open run is dropped", () => {
     const log = abc();
     const runs = Array.from({ length: OPEN_RUNS_MAX }, (_, index) => `r${index}`);
     log.append(runs.map(started));

@@ -16,14 +16,14 @@ function abc(): SampleLog {
 }
 
 describe("new entries", () => {
-  test("get the position, the parent and, unless they bring one, the time from the store", () => {
+  test("get their position and parent from the store, and the time unless they have one", () => {
     const log = new SampleLog();
     const [a, b] = log.append([message("a", user("1")), { ...message("b", user("2")), timestamp: timeAt(500) }]);
     expect(a).toEqual({ type: "message", id: "a", parentId: null, timestamp: timeAt(0), seq: 0, message: user("1") });
     expect(b).toEqual({ type: "message", id: "b", parentId: "a", timestamp: timeAt(500), seq: 1, message: user("2") });
   });
 
-  test("chain on the leaf and on each other, facts between them notwithstanding", () => {
+  test("are appended below the leaf and each other, also with facts in between", () => {
     const log = abc();
     log.append([
       message("d", user("4")),
@@ -36,7 +36,7 @@ describe("new entries", () => {
     expect(log.head).toMatchObject({ version: 8, leafId: "e" });
   });
 
-  test("chain on the target of a leaf fact that comes before them", () => {
+  test("are appended below the target of a preceding leaf fact", () => {
     const log = abc();
     log.append([
       message("d", user("4")),
@@ -54,19 +54,19 @@ describe("new entries", () => {
     expect(() => Object.assign(entry as object, { parentId: "a" })).toThrow(TypeError);
   });
 
-  test("none at all change nothing", () => {
+  test("an empty append changes nothing", () => {
     const log = abc();
     const plan = log.plan([]);
     expect([plan.entries, plan.added, plan.head]).toEqual([[], [], log.head]);
   });
 
-  test("carry the summary of their path when they are nodes, and none when they are facts", () => {
+  test("have the summary of their path if they are nodes, and null if they are facts", () => {
     const { added } = abc().plan([message("d", assistant("4", { cost: 2 })), label("d")]);
     expect(added[0]?.path).toMatchObject({ depth: 4, turnCount: 4, cost: 2 });
     expect(added[1]?.path).toBe(null);
   });
 
-  test("need nothing looked up when they are new and hang on the leaf", () => {
+  test("need no lookup when they are new and below the leaf", () => {
     const log = abc();
     const fresh: EntryDraft[] = [
       { type: "message", message: user("x") },
@@ -83,13 +83,13 @@ describe("new entries", () => {
 describe("below", () => {
   const at = (log: SampleLog, id: string): unknown => log.entries.find((entry) => entry.id === id);
 
-  test("goes to the leaf where others have added turns after the entry", () => {
+  test("appends at the leaf if others have added turns after the entry", () => {
     const log = abc();
     log.append([message("d", user("4"))], { below: "a" });
     expect([at(log, "d"), log.head.leafId]).toMatchObject([{ parentId: "c" }, "d"]);
   });
 
-  test("stays below the entry if someone moved the leaf to another branch, and does not move the leaf", () => {
+  test("appends below the entry if the leaf was moved to another branch, and does not move the leaf", () => {
     const log = abc();
     log.append([{ type: "leaf", targetId: "a" }]);
     log.append([message("d", user("4"))], { below: "c" });
@@ -105,7 +105,7 @@ describe("below", () => {
     expect(at(log, "d")).toMatchObject({ parentId: "c" });
   });
 
-  test("looks at no more entries than came after the one that is named", () => {
+  test("reads only entries after the named one", () => {
     const log = new SampleLog();
     for (let i = 0; i < 50; i++) log.append([message(`m${i}`, user("x"))]);
     log.append([message("other", user("y"))], { onto: "m3" });
@@ -117,7 +117,7 @@ describe("below", () => {
     expect(at(log, "late")).toMatchObject({ parentId: "m48" });
   });
 
-  test("an unknown entry is refused by name, and a fact is no place for a node", () => {
+  test("refuses an unknown entry by name, and a fact", () => {
     const log = abc();
     expect(() => log.plan([message("d", user("4"))], { below: "nowhere" })).toThrow(
       expect.objectContaining({ code: "UNKNOWN_ENTRY", entryId: "nowhere" }),
@@ -176,7 +176,7 @@ describe("onto", () => {
 });
 
 describe("an expected version", () => {
-  test("that is stale is a conflict that names both versions", () => {
+  test("that is stale is a conflict whose error has both versions", () => {
     const stale = () => abc().plan([message("d", user("4"))], { expectedVersion: 2 });
     expect(stale).toThrow(
       expect.objectContaining({ name: "SessionConflictError", code: "CONFLICT", expected: 2, actual: 3 }),
@@ -187,7 +187,7 @@ describe("an expected version", () => {
     expect(() => abc().plan([], { expectedVersion: 0 })).toThrow(expect.objectContaining({ code: "CONFLICT" }));
   });
 
-  test("that is current lets the append through", () => {
+  test("that is current is accepted", () => {
     expect(abc().plan([message("d", user("4"))], { expectedVersion: 3 }).head.version).toBe(4);
     expect(new SampleLog().plan([message("a", user("1"))], { expectedVersion: 0 }).head.version).toBe(1);
   });
@@ -213,7 +213,7 @@ describe("a retry", () => {
     expect(plan.head).toBe(log.head);
   });
 
-  test("compares type and own fields, not the time nor the order of keys", () => {
+  test("compares the type and the own fields, but neither the time nor the order of keys", () => {
     const log = abc();
     const again = {
       timestamp: timeAt(900),
@@ -224,7 +224,7 @@ describe("a retry", () => {
     expect(log.plan([again]).entries).toEqual([log.entries[1]]);
   });
 
-  test("works on the leaf, on facts and after the leaf moved", () => {
+  test("works at the leaf, for facts and after the leaf has moved", () => {
     const log = abc();
     const leaf: EntryDraft = { type: "leaf", id: "move", targetId: "a" };
     log.append([leaf]);
@@ -233,7 +233,7 @@ describe("a retry", () => {
     expect(log.plan([message("a", user("1"))]).added).toEqual([]);
   });
 
-  test("with other content is refused, and so is everything that came with it", () => {
+  test("with other content is refused, with all entries of the append", () => {
     const refuse = (draft: EntryDraft) => expect(() => abc().plan([message("d", user("4")), draft]));
     refuse(message("b", user("other"))).toThrow(expect.objectContaining({ code: "ENTRY_EXISTS" }));
     refuse(message("b", user("other"))).toThrow('already has an entry "b" with other content');
@@ -296,13 +296,13 @@ describe("targets", () => {
     expect(log.plan([label("c"), { type: "prune", targetId: "b" }]).added).toHaveLength(2);
   });
 
-  test("must come before what names them", () => {
+  test("must precede the entries that refer to them", () => {
     expect(() => abc().plan([label("d"), message("d", user("4"))])).toThrow(
       expect.objectContaining({ code: "UNKNOWN_ENTRY" }),
     );
   });
 
-  test("a label may stand on a fact, a leaf may not", () => {
+  test("a label may refer to a fact, a leaf may not", () => {
     const log = abc();
     log.append([{ ...label("a"), id: "fact" } as EntryDraft]);
     expect(log.plan([label("fact")]).added).toHaveLength(1);
@@ -321,7 +321,7 @@ describe("targets", () => {
     expect(() => log.plan([{ type: "compaction_undone", targetId: "a" }])).toThrow("is not a compaction");
   });
 
-  test("a moved leaf brings back the totals of where it goes, in the middle of an append too", () => {
+  test("moving the leaf restores the totals of its target, also within an append", () => {
     const log = new SampleLog().say({
       a: assistant("1", { usage: usage(1) }),
       b: assistant("2", { usage: usage(10) }),
@@ -359,14 +359,14 @@ describe("a copy of another log", () => {
     expect(log.pathOf("d")?.depth).toBe(2);
   });
 
-  test("may hang several nodes on the leaf that it begins at", () => {
+  test("may have several children of the leaf at which it starts", () => {
     const log = abc();
     log.append([copied("d", "c"), copied("e", "c"), copied("f", "c")], { verbatim: true });
     expect(log.pathOf("f")?.depth).toBe(4);
     expect(log.head.leafId).toBe("d");
   });
 
-  test("refuses a node whose parent is not there, or comes later, or is itself", () => {
+  test("refuses a node whose parent is missing, later, or the node itself", () => {
     const plan =
       (...drafts: EntryDraft[]) =>
       () =>
@@ -381,7 +381,7 @@ describe("a copy of another log", () => {
   });
 });
 
-test("a refused append leaves the head as it was", () => {
+test("a refused append does not change the head", () => {
   const log = abc();
   const before = structuredClone(log.head);
   expect(() => log.append([message("d", user("4")), label("nowhere")])).toThrow(

@@ -28,7 +28,7 @@ export interface AddedEntry extends StoredEntry {
   readonly head: SessionHead;
 }
 
-/** What an append will write; decided before anything is written. */
+/** The plan of an append: all that it will write. */
 export interface AppendPlan {
   /** The entry for each draft: a new one, or the one that an earlier attempt already stored. */
   readonly entries: readonly Entry[];
@@ -51,12 +51,27 @@ export interface Found {
   readonly settings: ReadonlyMap<number, SettingsNode>;
 }
 
+/** The time (of `performance.now`) after which an append must not be planned any more, in its options. */
+export const PLAN_BEFORE: unique symbol = Symbol("planBefore");
+
+/** Options of an append with such a time. */
+export interface PlanOptions extends AppendOptions {
+  readonly [PLAN_BEFORE]?: number;
+}
+
+/** Thrown instead of a plan after that time, with nothing written. */
+export class PlannedTooLate extends SessionError {
+  constructor(sessionId: string) {
+    super("STORE_FAILED", `An append to session ${sessionId} waited too long; append again.`);
+  }
+}
+
 /** The input of a plan. */
 export interface AppendInput {
   readonly head: SessionHead;
   readonly drafts: readonly CheckedDraft[];
   readonly options: AppendOptions;
-  /** The token of the session's current lease, if a guard asks for one. */
+  /** The token of the session's current lease, if a guard needs it. */
   readonly leaseToken?: number | null;
   /** The store's clock. */
   readonly now: string;
@@ -201,6 +216,8 @@ function planWith(input: AppendInput, known: KnownLog): AppendPlan {
     checkRequests(head, existing);
     if (existing.every((entry) => entry !== null)) return { entries: existing as Entry[], added: [], head };
   }
+  const before = (options as PlanOptions)[PLAN_BEFORE];
+  if (before !== undefined && performance.now() > before) throw new PlannedTooLate(head.header.id);
   checkGuard(input);
   checkHolder(input, existing);
   if (options.expectedVersion !== undefined && options.expectedVersion !== head.version) {

@@ -8,7 +8,7 @@ const plain = { verbatim: false };
 const verbatim = { verbatim: true };
 
 describe("checkDrafts", () => {
-  test("keeps the caller's id and time, and says that the id is not fresh", () => {
+  test("keeps the caller's id and time, and marks the id as not generated", () => {
     const timestamp = "2024-01-01T00:00:00.000Z";
     expect(checkOne({ ...message("mine", user("hi")), timestamp })).toEqual({
       id: "mine",
@@ -19,7 +19,7 @@ describe("checkDrafts", () => {
     });
   });
 
-  test("makes an id where the caller gives none, another one each time", () => {
+  test("generates a new id for each draft without one", () => {
     const [a, b] = checkDrafts([said("a"), said("b")], plain);
     expect([a?.fresh, b?.fresh]).toEqual([true, true]);
     expect(a?.id).toMatch(/^[0-9a-f-]{36}$/);
@@ -27,7 +27,7 @@ describe("checkDrafts", () => {
     expect(a?.timestamp).toBe(null);
   });
 
-  test("does not see what the caller changes afterwards, and cannot be changed itself", () => {
+  test("returns frozen copies, which later changes by the caller do not affect", () => {
     const part = { type: "text" as const, text: "before" };
     const draft = checkOne({ type: "message", message: { role: "user", content: [part] } });
     part.text = "after";

@@ -212,11 +212,11 @@ function sizeOf(body: EntryBody): number {
   try {
     return new TextEncoder().encode(JSON.stringify(body)).length;
   } catch {
-    return bound; // Its JSON is too long for any text, so the bound is large enough to be refused.
+    return bound; // Its JSON exceeds the longest possible string; return a bound that is refused.
   }
 }
 
-/** Infinity for a value that a log cannot store at any size; a copied value has no such parts. */
+/** Infinity for a value that a log cannot store; a copied value has no such parts. */
 function boundOf(value: unknown, depth: number): number {
   // A UTF-16 unit takes at most six bytes in JSON (as a \u escape).
   if (typeof value === "string") return value.length * 6 + 2;

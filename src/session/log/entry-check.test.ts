@@ -156,7 +156,7 @@ describe("the entry types", () => {
     expect(accept({ type, ...least })).toEqual({ type, ...least });
   });
 
-  test.for(types)("%s is known, and is a node or a fact as the log's rules say", ([type, { node }]) => {
+  test.for(types)("%s is known, and is a node or a fact as documented", ([type, { node }]) => {
     expect([isKnownType(type), isNode({ type })]).toEqual([true, node]);
   });
 
@@ -172,7 +172,7 @@ describe("the entry types", () => {
     expect(() => accept(draft)).toThrow(`The entry ("${type}") is not valid: ${field} `);
   });
 
-  test("a field that the type does not name is let through", () => {
+  test("an unknown field is accepted", () => {
     expect(accept({ type: "leaf", targetId: null, added: "later" })).toEqual({
       type: "leaf",
       targetId: null,
@@ -316,9 +316,9 @@ describe("messages", () => {
   });
 });
 
-describe("what every stored entry carries", () => {
+describe("the fields of every stored entry", () => {
   const stamp = { id: "e", parentId: null, timestamp: "2024-01-01T00:00:00.000Z" };
-  test("is an id, a parent or none, and a time", () => {
+  test("are an id, a parent or null, and a time", () => {
     expect(stampProblem(stamp)).toBe(null);
     expect(stampProblem({ ...stamp, parentId: "__proto__" })).toBe(null);
   });

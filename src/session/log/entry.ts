@@ -151,7 +151,7 @@ export type FactBody =
       /** The machine where the run's tools act, if they are bound to one. */
       readonly host?: string;
     }
-  /** No worker could start or continue the run, and why. Its id is `blockedIdOf(runId, code)`. */
+  /** The reason why no worker could start or continue the run. Its id is `blockedIdOf(runId, code)`. */
   | { readonly type: "run_blocked"; readonly runId: string; readonly code: string; readonly message: string }
   /** Asks a run to stop. */
   | { readonly type: "cancel"; readonly runId: string; readonly reason?: string }
@@ -169,7 +169,7 @@ export type FactBody =
       readonly decision?: JsonValue;
       readonly question?: string;
       readonly note?: string;
-      /** What the question is about, to be shown to whoever answers it. */
+      /** The call that the question is about, to be shown to the person who answers it. */
       readonly asked?: JsonObject;
     }
   | { readonly type: "queued"; readonly runId: string; readonly kind: "steer" | "followUp"; readonly content: Content }
@@ -204,9 +204,9 @@ export type EntryDraft = EntryBody & {
   readonly by?: string;
   /** Accepted only by `create` and by a verbatim append, which copy entries of another log. */
   readonly parentId?: string | null;
-  /** Likewise. */
+  /** Accepted where `parentId` is. */
   readonly inherited?: true;
-  /** Likewise; otherwise the run is named in the options of an append. */
+  /** Accepted where `parentId` is; other appends name the run in their options. */
   readonly run?: string;
 };
 
@@ -244,7 +244,7 @@ const FACT_TYPES: ReadonlySet<string> = new Set<FactBody["type"]>([
 ]);
 
 /**
- * Whether an entry is part of the tree. An entry of an unknown type is if it has `node: true`. False for anything that
+ * Whether an entry is part of the tree. An entry of an unknown type is part of it if it has `node: true`. False for anything that
  * is not an entry.
  */
 export function isNode(entry: { readonly type: string; readonly node?: unknown }): boolean {
@@ -256,7 +256,7 @@ export function isKnownType(type: string): boolean {
   return NODE_TYPES.has(type) || FACT_TYPES.has(type);
 }
 
-/** The fields of an entry that are not its own. */
+/** The fields that the store adds to an entry. */
 export const STAMP_FIELDS: ReadonlySet<string> = new Set([
   "id",
   "parentId",
@@ -267,7 +267,7 @@ export const STAMP_FIELDS: ReadonlySet<string> = new Set([
   "inherited",
 ]);
 
-/** The own fields of an entry: all but its stamp. */
+/** The own fields of an entry, without those that the store adds. */
 export function bodyOf(entry: EntryDraft | Entry): EntryBody {
   const {
     id: _id,

@@ -6,7 +6,7 @@ import { type Entry, type EntryBody, type EntryOf, isKnownType, isNode } from ".
 const REASON = "erased on request";
 
 /**
- * What replaces an entry when its content is erased. A node becomes an `erased` entry, so that the tree keeps its
+ * Returns the replacement for an entry whose content is erased. A node becomes an `erased` entry, so that the tree keeps its
  * shape. An edit leaves out its target from then on. A fact keeps the fields that the session's state depends on and
  * loses its texts. The user who caused it is removed.
  */
@@ -23,7 +23,7 @@ export function erasedEntry({ by: _by, ...entry }: Entry): Entry {
   return { ...factWithoutWords(entry as Entry), ...stamp } as Entry;
 }
 
-/** What replaces a checkpoint when the content of its author is erased: the position and its files stay. */
+/** Returns the replacement for a checkpoint whose author is erased: it keeps the position and the files. */
 export function erasedCheckpoint({ by: _by, ...checkpoint }: Checkpoint): Checkpoint {
   return { ...checkpoint, metadata: {} };
 }
@@ -58,7 +58,7 @@ function factWithoutWords(entry: Entry): object {
       return rest;
     }
     case "run_request": {
-      const { options: _options, messages: _messages, ...rest } = entry;
+      const { options: _options, messages: _messages, model: _model, ...rest } = entry;
       return { ...rest, input: "" };
     }
     case "cancel":

@@ -10,7 +10,7 @@ describe("settings of a path", () => {
     unset,
   });
 
-  test("variables are set and unset along the branch, and come back with the leaf", () => {
+  test("variables are set and unset along the branch, and restored when the leaf moves back", () => {
     const log = new SampleLog();
     log.append([variables("a", { x: "1", y: "1" }), variables("b", { y: "2" }, ["x"])]);
     expect(log.settings().variables).toEqual({ y: "2" });
@@ -37,7 +37,7 @@ describe("settings of a path", () => {
     expect(log.settings().variables).toEqual({ constructor: "c" });
   });
 
-  test("the prompt, the tools and the skills stay until another entry names them", () => {
+  test("the prompt, the tools and the skills are kept until another entry sets them", () => {
     const log = new SampleLog();
     log.append([
       { type: "variables", set: {}, unset: [], systemPrompt: "p", activeTools: ["t"], activeSkills: ["s"] },
@@ -60,7 +60,7 @@ describe("settings of a path", () => {
     });
   });
 
-  test("the last setup of each agent is found along the branch, whatever the agent's name and whatever else an entry says", () => {
+  test("the last setup of each agent on the branch is found, for any name of an agent and any other fields", () => {
     const log = new SampleLog();
     const setup = (id: string, agent: string): EntryDraft => ({ type: "setup", id, agent });
     log.append([setup("a1", "a"), setup("p1", "__proto__"), setup("a2", "a"), variables("v", { x: "1" })]);

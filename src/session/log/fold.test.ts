@@ -47,7 +47,7 @@ test("a head is deeply frozen, so that no reader can change the store's cached s
 });
 
 describe("the leaf", () => {
-  test("follows every node and no fact", () => {
+  test("moves to every new node, and to no fact", () => {
     const log = new SampleLog().say({ a: user("1") });
     log.append([
       { type: "label", targetId: "a", label: "x" },
@@ -58,7 +58,7 @@ describe("the leaf", () => {
     expect(log.head).toMatchObject({ leafId: "b", version: 4 });
   });
 
-  test("stays where it is when a node is appended onto another entry", () => {
+  test("does not move when a node is appended onto another entry", () => {
     const log = new SampleLog().say({ a: user("1"), b: user("2") });
     log.append([message("c", user("3")), message("d", user("4"))], { onto: "a" });
     expect(log.head).toMatchObject({ leafId: "b", version: 4, messageCount: 4 });
@@ -72,7 +72,7 @@ describe("the leaf", () => {
     expect(log.head).toMatchObject({ leafId: "c", path: { depth: 3 } });
   });
 
-  test("goes where a leaf fact sends it, with the path of that place", () => {
+  test("moves to the target of a leaf fact, and the path becomes the target's", () => {
     const log = new SampleLog().say({ a: user("1"), b: assistant("2", { usage: usage(5), cost: 1 }) });
     log.append([{ type: "leaf", targetId: "a" }]);
     expect(log.head).toMatchObject({ leafId: "a", path: { depth: 1, turnCount: 1, usage: usage(0), cost: 0 } });
@@ -90,13 +90,13 @@ describe("the leaf", () => {
     expect(log.entries.at(-1)?.parentId).toBe(null);
   });
 
-  test("does not follow a new root while the leaf is elsewhere", () => {
+  test("does not move to a new root while it is elsewhere", () => {
     const log = new SampleLog().say({ a: user("1") });
     log.append([message("b", user("2"))], { onto: null });
     expect(log.head.leafId).toBe("a");
   });
 
-  test("follows an unknown type that is a node, and not one that is a fact", () => {
+  test("moves to a node of an unknown type, but not to a fact", () => {
     const log = new SampleLog().say({ a: user("1") });
     const unknown = (id: string, node: boolean) =>
       ({ type: "hologram", id, node, parentId: "a" }) as unknown as EntryDraft;
@@ -108,7 +108,7 @@ describe("the leaf", () => {
 });
 
 describe("totals", () => {
-  test("add up on the path for the path, and over everything for the whole", () => {
+  test("of a path are sums over the path, those of a head over all branches", () => {
     const log = new SampleLog().say({ a: user("1"), b: assistant("2", { usage: usage(10, 1), cost: 0.5 }) });
     log.append([{ type: "leaf", targetId: "a" }]);
     log.say({ c: assistant("3", { usage: { ...usage(20, 2), cacheReadTokens: 7 }, cost: 0.25 }) });
@@ -116,7 +116,7 @@ describe("totals", () => {
     expect(log.head).toMatchObject({ usage: { ...usage(30, 3), cacheReadTokens: 7 }, cost: 0.75, messageCount: 3 });
   });
 
-  test("count what summaries cost in the whole, and not among the turns of a path", () => {
+  test("of a head include the cost of summaries, those of a path do not", () => {
     const log = new SampleLog().say({ a: assistant("1", { usage: usage(10) }) });
     log.append([
       {
@@ -174,7 +174,7 @@ describe("totals", () => {
 });
 
 describe("facts", () => {
-  test("the latest name counts on every branch, and an empty one removes it", () => {
+  test("the latest name applies on all branches, and an empty one removes it", () => {
     const log = new SampleLog().say({ a: user("1") });
     log.append([
       { type: "session_info", name: "first" },
@@ -188,7 +188,7 @@ describe("facts", () => {
     expect(log.head.name).toBe(null);
   });
 
-  test("the latest status counts, with its reason and not the one before", () => {
+  test("the latest status applies, with its own reason", () => {
     const log = new SampleLog();
     log.append([{ type: "status", status: "suspended", reason: "night" }]);
     expect(log.head).toMatchObject({ status: "suspended", statusReason: "night" });
@@ -210,7 +210,7 @@ describe("facts", () => {
     expect(log.head.openRuns).toEqual([{ runId: "d", state: "started", claims: 2 }]);
   });
 
-  test("no open run is forgotten, however many a copied log has", () => {
+  test("all open runs of a copied log are kept, however many there are", () => {
     const length = OPEN_RUNS_MAX + 4;
     const runs = Array.from({ length }, (_, i): EntryDraft => ({ type: "run", runId: `r${i}`, phase: "started" }));
     const log = new SampleLog();
@@ -231,7 +231,7 @@ describe("facts", () => {
     expect(log.head.path.compactionId).toBe("c");
   });
 
-  test("a trailer closes, a later turn or run opens again, and other facts change nothing", () => {
+  test("a trailer marks a regular end, a later turn or run resets that, and other facts have no effect", () => {
     const log = new SampleLog().say({ a: user("1") });
     const trailer: EntryDraft = { type: "trailer", closedAt: timeAt(9), entryCount: 1, usage: usage(0) };
     expect(log.head.closed).toBe(false);
@@ -285,11 +285,11 @@ describe("the first message", () => {
     expect(first([{ type: "image", mediaType: "image/png", data: "AA==" }], "", " \t", "at last")).toBe("at last");
   });
 
-  test("is found behind any amount of white space", () => {
+  test("is found after any amount of white space", () => {
     expect(first(`${"\n".repeat(5000)}here`)).toBe("here");
   });
 
-  test("is joined of its text parts, without thinking, images and files", () => {
+  test("is its text parts, joined, without thinking, images and files", () => {
     const content: Content = [
       { type: "thinking", text: "hidden" },
       { type: "text", text: "one" },

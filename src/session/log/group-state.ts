@@ -89,7 +89,7 @@ export function groupOf(messageId: string, maxRounds: number): GroupState {
   return { messageId, maxRounds, moves: [], speaker: null, turn: null, failure: null, ended: null };
 }
 
-/** What a group recorded with an entry; null if nothing. Imported entries record nothing. */
+/** The state that a group recorded with an entry; null if it recorded none. Imported entries record nothing. */
 export function groupMarkOf(entry: Entry): JsonObject | null {
   if (entry.inherited === true) return null;
   if (entry.type === "message") return objectOf(entry.message.metadata?.[GROUP_KEY]);

@@ -138,7 +138,7 @@ describe("checkHeader", () => {
     expect(() => checkHeader(value)).toThrow(expect.objectContaining({ code: "INVALID_HEADER" }));
   });
 
-  test("refuses a later version, whatever else it contains, and says what to do", () => {
+  test("refuses a later version with any content, and the message says what to do", () => {
     const later = { type: "session", version: FORMAT_VERSION + 1, id: "s", shape: "new" };
     expect(() => checkHeader(later)).toThrow(expect.objectContaining({ code: "UNSUPPORTED_VERSION" }));
     expect(() => checkHeader(later)).toThrow(
@@ -163,13 +163,13 @@ describe("the root of a session", () => {
     expect(rootIdOf(createHeader({ id: "s", ...fields }))).toBe(root);
   });
 
-  test("is refused if it is no session id", () => {
+  test("is refused if it is not a session id", () => {
     expect(() => createHeader({ rootId: "a/b" })).toThrow(expect.objectContaining({ code: "INVALID_ID" }));
   });
 });
 
 describe("inherited", () => {
-  test("stays absent if it is absent, and is kept otherwise", () => {
+  test("is kept if it is present, and stays absent otherwise", () => {
     expect(header()).not.toHaveProperty("inherited");
     expect(header({ inherited: { entries: 2, counts: false } }).inherited).toEqual({ entries: 2, counts: false });
   });

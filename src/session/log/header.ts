@@ -45,8 +45,7 @@ export interface SandboxPlacement {
 }
 
 /**
- * Which entries of a session were imported. They record what was said; approvals, runs and questions among them do not
- * count here.
+ * Which entries of a session were imported. Their messages count; their approvals, runs and questions have no effect here.
  */
 export interface Inherited {
   /** The number of imported entries at the beginning of the session. */

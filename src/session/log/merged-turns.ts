@@ -35,7 +35,7 @@ export class MergedTurns {
     try {
       return await this.#store.getEntry(sessionId, turnId);
     } catch (error) {
-      // Metadata is whatever its writer chose, and must not break the sums of other sessions.
+      // Metadata is untrusted: it must not change the sums of other sessions.
       if (error instanceof SessionError && NOT_THERE.has(error.code)) return null;
       throw error;
     }

@@ -35,7 +35,7 @@ function openAfter(...drafts: readonly EntryDraft[]): readonly OpenRun[] {
 }
 
 describe("claims", () => {
-  test("are counted as long as there is no new message, which resets the count", () => {
+  test("are counted until a new message resets the count", () => {
     expect(openAfter(started("r"), started("r"), started("r"))).toMatchObject([{ claims: 3 }]);
     expect(openAfter(started("r"), started("r"), message("m", user("x")))).toEqual([{ runId: "r", state: "started" }]);
     const place: EntryDraft = {
@@ -47,7 +47,7 @@ describe("claims", () => {
     expect(openAfter(started("r"), place)).toEqual([{ runId: "r", state: "started" }]);
   });
 
-  test("that follow a request or an answer are the first of their row", () => {
+  test("after a request or an answer are counted from one", () => {
     expect(openAfter(request("r"), started("r"))).toEqual([{ runId: "r", state: "started", first: 0 }]);
     expect(openAfter(started("r"), asks("q"), parked("q"), answer("q"), started("r"))).toEqual([
       { runId: "r", state: "started" },
@@ -55,7 +55,7 @@ describe("claims", () => {
   });
 });
 
-test("a run that was cancelled while it waited for an answer, or to continue, is over", () => {
+test("a run that is cancelled while it waits for an answer, or to continue, has ended", () => {
   const waits = [started("r"), asks("q"), parked("q")];
   const cancel: EntryDraft = { type: "cancel", runId: "r" };
   expect(openAfter(...waits, cancel)).toEqual([]);
@@ -63,7 +63,7 @@ test("a run that was cancelled while it waited for an answer, or to continue, is
   expect(openAfter(...waits, cancel, started("r"))).toEqual([{ runId: "r", state: "started" }]);
 });
 
-test("an answer from before the run parked is not waited for, if the fact does not name it", () => {
+test("a parked run does not wait for a question that its `parked` entry does not list", () => {
   expect(openAfter(started("r"), asks("q"), answer("q"), parked())).toEqual([{ runId: "r", state: "answered" }]);
 });
 
@@ -101,7 +101,7 @@ describe("the questions of a started run", () => {
     ]);
   });
 
-  test("is over with the run, and with its next answer that calls tools", () => {
+  test("ends with the run, and with the run's next answer that calls tools", () => {
     expect(openAfter(started("r"), asks("q"), { type: "run", runId: "r", phase: "failed" })).toEqual([]);
     expect(openAfter(started("r"), asks("q"), message("m", user("x")))).toMatchObject([{ questions: ["q"] }]);
     expect(openAfter(started("r"), asks("q"), asksInside("i"), calls)).toEqual([{ runId: "r", state: "started" }]);
@@ -118,7 +118,7 @@ describe("the next run", () => {
     expect(next()).toBe(null);
   });
 
-  test("is one that has begun before all that wait", () => {
+  test("is the started run before all requested ones", () => {
     expect(next(request("a"), started("r"))).toBe("r");
     expect(next(request("a"), started("r"), asks("q"), parked("q"), answer("q"))).toBe("r");
   });

@@ -5,7 +5,7 @@ import type { Entry, EntryOf } from "./entry.ts";
 export interface OpenRun {
   readonly runId: string;
   /**
-   * - `requested`: it was asked for and has not started.
+   * - `requested`: its request is stored, and it has not started.
    * - `started`: it is running, or the process that ran it died.
    * - `parked`: it waits for an answer, and no process holds it.
    * - `answered`: it was parked, and all its questions are answered.
@@ -16,8 +16,8 @@ export interface OpenRun {
   /** For a parked or started run: the ids of its questions without an answer. */
   readonly questions?: readonly string[];
   /**
-   * For a started run: the unanswered questions of runs inside its tools. They cannot be answered after the process
-   * that holds the run is gone.
+   * For a started run: the unanswered questions of runs inside its tools. They cannot be answered after the process that holds the run has
+   * died.
    */
   readonly innerQuestions?: readonly string[];
   /** For a parked run: the time from which its questions count as denied. */
@@ -54,7 +54,7 @@ export function readOpenRuns(stored: readonly (OpenRun | string)[]): readonly Op
 }
 
 /** The values of `SessionQuery.runs`. A run with a question matches two of them. */
-export type RunsWord = "requested" | "running" | "asking" | "interrupted";
+export type RunsCondition = "requested" | "running" | "asking" | "interrupted";
 
 /** The id of the entry that asks for a run. */
 export function requestIdOf(runId: string): string {
@@ -162,7 +162,7 @@ export function runsIndexOf(open: readonly OpenRun[]): RunsIndex {
  */
 export function matchesRuns(
   open: readonly OpenRun[],
-  query: { readonly runs?: RunsWord; readonly dueBefore?: string },
+  query: { readonly runs?: RunsCondition; readonly dueBefore?: string },
   isHeld: () => boolean,
 ): boolean {
   if (query.runs === undefined && query.dueBefore === undefined) return true;

@@ -65,7 +65,7 @@ describe("the fold of a run", () => {
     expect(run).toMatchObject({ end: "finished", startedAt: "t3", endedAt: "t7" });
   });
 
-  test("records where tools act only once: a second start with a sandbox is no takeover", () => {
+  test("does not count a second start with a sandbox as a takeover", () => {
     const noted = { ...started(), sandbox: { backend: "local", spec: {}, handleId: null } } as EntryDraft;
     expect(types(fold([request(), started(), noted]).events)).toEqual(["run-started"]);
   });

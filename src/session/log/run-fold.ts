@@ -171,7 +171,7 @@ export interface RunStep {
  */
 export function stepRun(state: RunState, entry: Entry, header: LogHeader): RunStep {
   if (!isOwn(header, entry, entry.seq)) return quiet(takeForkedPlace(state, entry, header));
-  // What follows the last answer of a run that failed decides whether the next run takes over its calls.
+  // The entries after the last answer of a failed run determine whether the next run takes over its calls.
   if (state.end !== null) return quiet(state.end === "failed" && isNode(entry) ? left(state, entry) : state);
   const before = state.open;
   const after = stepRuns(before === null ? NONE : [before], entry);
@@ -252,8 +252,8 @@ export function nextRun(open: readonly OpenRun[], now: string): OpenRun | null {
 }
 
 /**
- * The run that must continue or start before this one; null if there is none. Runs that have started and whose process is
- * gone do not count: whoever claims the session ends them.
+ * The run that must continue or start before this one; null if there is none. Started runs whose process has died do not count: the next
+ * claim of the session ends them.
  */
 export function runBefore(open: readonly OpenRun[], runId: string, now: string): OpenRun | null {
   const waits = ({ state }: OpenRun): boolean => state === "parked" || state === "answered";
@@ -291,7 +291,7 @@ function quiet(state: RunState): RunStep {
   return { state, event: null };
 }
 
-/** A fork continues where the tools of its source acted. An imported log has no say in where tools act. */
+/** A fork continues where the tools of its source acted. An imported log cannot determine where tools act. */
 function takeForkedPlace(state: RunState, entry: Entry, header: Pick<SessionHeader, "inherited">): RunState {
   if (entry.type !== "run" || entry.sandbox === undefined || isImported(header, entry, entry.seq)) return state;
   return entry.inherited === true ? state : { ...state, sandbox: entry.sandbox };
@@ -472,8 +472,8 @@ function effect(state: RunState, { runId, callId, index, parentId }: EntryOf<"ef
 
 function approval(state: RunState, entry: EntryOf<"approval">): RunStep {
   // Before format 3, the agents of a group asked under run ids that were not recorded.
-  const isOurs = entry.runId === state.runId || (state.group !== null && !state.stamped);
-  if (!isOurs) return quiet(state);
+  const isOfRun = entry.runId === state.runId || (state.group !== null && !state.stamped);
+  if (!isOfRun) return quiet(state);
   return entry.decision === undefined ? asks(state, entry) : quiet(answers(state, entry));
 }
 
@@ -578,7 +578,7 @@ export class RunsFold {
     return this.#states;
   }
 
-  /** The run that started last. If there is none, a run without an id that knows where a fork's tools act. */
+  /** The run that started last. If the log has no run, returns a run without an id, which records where a fork's tools act. */
   get last(): RunState {
     return this.#last;
   }

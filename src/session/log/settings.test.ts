@@ -60,7 +60,7 @@ test("settings read from nodes, copied or taken, equal the changes applied one a
   );
 });
 
-test("settings of the first format, which are frozen, are added to as a copy", async () => {
+test("frozen settings of the first format are copied before they change", async () => {
   const settings = { variables: { a: 1 }, systemPrompt: null, activeTools: [], activeSkills: [] };
   const whole = wholeSettings(settings, 0);
   const last = { count: 1, seq: 1, change: { set: { b: 2 } }, before: 0 };
@@ -68,7 +68,7 @@ test("settings of the first format, which are frozen, are added to as a copy", a
   expect([whole.change?.set, last.change.set]).toEqual([{ a: 1 }, { b: 2 }]);
 });
 
-test("nodes that others hold do not change", () => {
+test("shared nodes do not change", () => {
   const [oldest, last] = [
     { count: 2, seq: 0, change: { set: { a: 1 } }, before: null },
     { count: 3, seq: 1, change: { set: { b: 2 }, unset: ["a"] }, before: 0 },

@@ -127,7 +127,7 @@ export function settingsFrom(nodes: readonly SettingsNode[]): Settings {
   return settingsOf(nodes, false);
 }
 
-/** The same; with `taken`, the oldest node is not shared and its variables are modified in place. */
+/** As `settingsFrom`; with `taken`, the oldest node is not shared, and its variables are modified in place. */
 function settingsOf(nodes: readonly SettingsNode[], taken: boolean): Settings {
   if (nodes.length === 0) return NO_SETTINGS;
   const { set: variables, systemPrompt = null, activeTools, activeSkills, setups } = join(nodes.map(changeOf), taken);

@@ -24,7 +24,7 @@ test("messages after the same message are siblings, whatever nodes are between t
   expect(siblingMessages([...LOG, node("root", null)]).get("root")).toEqual(["question", "root"]);
 });
 
-test("the latest leaf below an entry is the one that was appended last, and the entry itself at the end", () => {
+test("the latest leaf below an entry is the one that was appended last; a leaf is its own latest leaf", () => {
   expect(latestLeaf(LOG, "one")).toBe("later");
   expect(latestLeaf(LOG, "question")).toBe("later");
   expect(latestLeaf(LOG, "other")).toBe("other");

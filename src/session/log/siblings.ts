@@ -1,6 +1,6 @@
 import { isNode } from "./entry.ts";
 
-/** What of an entry its place in the tree depends on. */
+/** The fields of an entry that determine its position in the tree. */
 export interface EntryLink {
   readonly id: string;
   readonly parentId: string | null;

@@ -32,7 +32,7 @@ describe("a recorded handle", () => {
     expect((await other.requireSandbox()).id).toBe(`${plain.name}-1`);
   });
 
-  test("that no longer exists is looked for again each time, and stays recorded when the same sandbox is bound again", async () => {
+  test("that no longer exists is looked up again each time, and stays recorded when the same sandbox is bound again", async () => {
     const backend = new CountedBackend();
     const session = recorded(backend, "gone");
     const first = await session.requireSandbox();

@@ -84,7 +84,7 @@ export function openSandbox(target: SandboxTarget): SandboxOpening {
 async function open({ backend: name, spec, handleId }: SandboxTarget): Promise<Sandbox> {
   const backend = await sandboxBackend(name);
   const known = handleId === null || backend.attach === undefined ? null : sandboxInUse(name, handleId, spec);
-  // Acquired synchronously after it was found, so that nobody can close it in between.
+  // Acquired synchronously after the lookup, so that it cannot be closed in between.
   const sandbox = known ?? (await attachOrOpen(name, backend, handleId, spec));
   acquireSandbox(sandbox);
   return sandbox;
@@ -146,7 +146,7 @@ export function isUsable(sandbox: Sandbox): boolean {
 }
 
 /**
- * The sandbox with an id that sessions of this process already use, or null. A sandbox with another reach is a different one.
+ * The sandbox with an id that sessions of this process already use, or null. The reach must be the same, too.
  */
 function sandboxInUse(backend: string, id: string, spec: SandboxSpec): Sandbox | null {
   const sandbox = inUse.get(keyOf(backend, id))?.deref();

@@ -134,7 +134,7 @@ describe("bindSandbox", () => {
     await session.closeSandbox();
   });
 
-  test("of a sandbox that another closes is an error on use, until the session gets a new target", async () => {
+  test("to a sandbox that is then closed elsewhere fails on use, until the session gets a new target", async () => {
     const backend = new CountedBackend();
     const sandbox = await backend.open({});
     const session = Session.fromUserMessage("Go").bindSandbox(sandbox);
@@ -234,7 +234,7 @@ describe("references on a sandbox", () => {
     expect(backend.closes).toBe(1);
   });
 
-  test("go to a fork made in the same synchronous step in which the sandbox opens and its source releases it", async () => {
+  test("are kept by a fork that is made in the same synchronous step in which the sandbox opens and its source releases it", async () => {
     const backend = new CountedBackend();
     const source = aimed(backend);
     const asked = source.requireSandbox();
@@ -273,7 +273,7 @@ describe("references on a sandbox", () => {
     expect([two.opens, one.live.size]).toEqual([0, 0]);
   });
 
-  test("do not make a new place wait for a slow sandbox that was released", async () => {
+  test("to a released sandbox that is slow to open do not delay a new place", async () => {
     const [stuck, quick] = [new CountedBackend(), new CountedBackend()];
     const slow = stuck.waitAt("open");
     const session = aimed(stuck);
@@ -337,7 +337,7 @@ describe("a release that fails", () => {
 });
 
 describe("hold", () => {
-  test("opens, counts the holds inside it, and closes at the outermost", async () => {
+  test("opens the sandbox, counts nested holds, and closes it at the end of the outermost", async () => {
     const backend = new CountedBackend();
     const session = aimed(backend);
     {
@@ -351,7 +351,7 @@ describe("hold", () => {
     expect([session.sandbox, backend.opens, backend.closes]).toEqual([null, 1, 1]);
   });
 
-  test("is released once, however often it is disposed, and not before a hold that is still opening", async () => {
+  test("is released once, even if it is disposed several times, and not before a hold that is still opening", async () => {
     const backend = new CountedBackend();
     const session = aimed(backend);
     const first = await session.hold();
@@ -364,7 +364,7 @@ describe("hold", () => {
     expect(backend.live.size).toBe(0);
   });
 
-  test("that fails after the others have ended leaves nothing open", async () => {
+  test("that fails after the others have ended leaves no sandbox open", async () => {
     const [broken, sound] = [new CountedBackend(), new CountedBackend()];
     const session = aimed(sound);
     const first = await session.hold();

@@ -54,14 +54,14 @@ export class SandboxSlot {
     return { backend: from.backend, spec: copySpec(from.spec) as SandboxPlacement["spec"], handleId };
   }
 
-  /** What commands can reach; null without a place, or if its backend does not tell. */
+  /** The reach of commands; null without a place, or if the backend does not report it. */
   async reach(): Promise<SandboxReach | null> {
     const from = this.#handle ?? this.#target;
     if (from === null) return null;
     try {
       return (await (await sandboxBackend(from.backend)).reach?.(from.spec)) ?? null;
     } catch {
-      // The question must still be asked without this information; the error shows again when a tool opens the place.
+      // Ignored: the question is asked without the reach, and a tool that opens the place gets the error.
       return null;
     }
   }

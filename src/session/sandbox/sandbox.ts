@@ -52,11 +52,11 @@ export interface SandboxSpec {
   /** Paths outside of the root that commands may also read and write. */
   readonly allowPaths?: readonly string[];
   /**
-   * Isolation of commands from the rest of the machine: if it works here (`auto`), always, or else an error (`required`), or
-   * never (`off`). `bubblewrap` and `none` are older words for the last two.
+   * Isolation of commands from the rest of the machine: `auto` isolates if the machine supports it, `required` isolates or fails, `off`
+   * never isolates. `bubblewrap` and `none` are the former names of the last two.
    */
   readonly isolation?: "auto" | "required" | "off" | "none" | "bubblewrap";
-  /** Whether isolated commands can use the network (default false). Commands without isolation always can. */
+  /** Whether isolated commands can use the network (default false). Commands without isolation can always use it. */
   readonly network?: boolean;
   readonly limits?: SandboxLimits;
   readonly image?: string;
@@ -105,7 +105,7 @@ export interface FileChange {
 /** The differences between two snapshots, sorted by path. */
 export interface FileChanges {
   readonly changes: readonly FileChange[];
-  /** Whether there are more changes than these. */
+  /** Whether changes beyond the limit were left out. */
   readonly truncated: boolean;
 }
 

@@ -51,7 +51,7 @@ describe("the analytics of a session", () => {
     });
   });
 
-  test("use the times of the turns, in whatever order they are in the log", () => {
+  test("use the times of the turns in any order", () => {
     const state = stateAt([
       [4, user("1")],
       [0, user("2")],
@@ -68,7 +68,7 @@ describe("the analytics of a session", () => {
     expect(computeAnalytics(state)).toMatchObject({ durationSeconds: 0, avgResponseTimeMs: 0 });
   });
 
-  test("of 200,000 turns do not need a deeper stack", () => {
+  test("of 200,000 turns do not overflow the stack", () => {
     const [first] = stateAt([[0, user("1")]]).turns;
     const turns = Array.from({ length: 200_000 }, () => first as NonNullable<typeof first>);
     expect(computeAnalytics({ ...stateAt([]), turns, turnCount: turns.length }).totalTurns).toBe(200_000);

@@ -50,7 +50,7 @@ export class CallSamples {
   readonly #samples: Sample[] = [];
   readonly #tools = new Map<string, { calls: number; failed: number }>();
 
-  /** Adds consecutive entries of a session's log; `counts` selects those to measure by their time. */
+  /** Adds consecutive entries of a session's log; `counts` selects by time the entries to measure. */
   add({ header }: SessionHead, entries: readonly Entry[], counts: (time: string) => boolean): void {
     const times = new Map<string, number>();
     let open: readonly OpenRun[] = [];

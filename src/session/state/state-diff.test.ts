@@ -206,7 +206,7 @@ describe("apply", () => {
     }
   });
 
-  test("treats names of inherited properties as plain keys", () => {
+  test("treats names of inherited properties as ordinary keys", () => {
     const diff = JSON.parse('{"variables":{"set":{"constructor":1,"toString":2}}}') as StateDiff;
     const { variables } = StateDiff.apply(emptyState(), diff);
     expect(Object.entries(variables)).toEqual([

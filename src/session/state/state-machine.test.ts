@@ -16,19 +16,19 @@ describe("the session state machine", () => {
     else expect(validate).toThrow(SessionTransitionError);
   });
 
-  test("names the session and both statuses in a refusal", () => {
+  test("refuses with an error that names the session and both statuses", () => {
     expect(() => SessionStateMachine.validate("refund", "closed", "active")).toThrow(
       expect.objectContaining({
         code: "TRANSITION",
         sessionId: "refund",
         from: "closed",
         to: "active",
-        message: "Session refund cannot go from closed to active.",
+        message: "Session refund cannot change its status from closed to active.",
       }),
     );
   });
 
-  test("knows closed and expired as final, and no other", () => {
+  test("has closed and expired as its only final statuses", () => {
     expect(statuses.filter((status) => SessionStateMachine.isTerminal(status))).toEqual(["closed", "expired"]);
   });
 

@@ -5,7 +5,7 @@ import { EMPTY_PATH, emptyHead } from "../log/fold.ts";
 import { createHeader } from "../log/header.ts";
 import { type SessionState, type SessionTurn, stateOf, turnOf } from "./state.ts";
 import { NO_SETTINGS } from "../log/settings.ts";
-import { branchTo, indexEntries } from "../log/tree.ts";
+import { branchTo, indexEntries } from "../log/entry-tree.ts";
 
 describe("a turn", () => {
   test("has role, content and time, with the entry's id", () => {

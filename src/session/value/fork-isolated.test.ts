@@ -38,7 +38,7 @@ describe("forkIsolated", () => {
     expect(own.sandbox).not.toBe(given.sandbox);
   });
 
-  test("of a target without files, or of no place at all, opens nothing", async () => {
+  test("of a target without files, or without a place, opens no sandbox", async () => {
     const backend = new CountedBackend();
     const source = aimed(backend, { timeoutMs: 5 });
     const forking = source.forkIsolated();

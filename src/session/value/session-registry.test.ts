@@ -57,7 +57,7 @@ describe("a registry of sessions", () => {
     expect(running.get("session-7")?.id).toBe("session-7");
   });
 
-  test("lets a session with the id of a finished one take its place, also when that one is forgotten", async () => {
+  test("replaces a finished session by a new one with its id, and keeps the new one when the old is garbage collected", async () => {
     const registry = new SessionRegistry();
     registerMany(registry, 2, true);
     const resumed = Session.of(Transcript.empty, { id: "session-0" });

@@ -28,7 +28,7 @@ describe("making a session", () => {
     expect([user.usage, user.cost, user.sandbox, user.sandboxBackend, user.text()]).toEqual(Array(5).fill(null));
   });
 
-  test("with create stamps a leaf, but for an empty one, which ignores its text", () => {
+  test("with create sets a lineage; an empty one ignores its text", () => {
     const leaf = (kind: string, operator: string) => ({ parents: [], operator, kind, extras: [] });
     expect(Session.create().lineage).toEqual(leaf("leaf_user", "createUserSession"));
     expect(contents(Session.create())).toEqual([["user", ""]]);
@@ -86,7 +86,7 @@ describe("making a session", () => {
     });
   });
 
-  test("gives nothing out that could be changed", () => {
+  test("returns only immutable values", () => {
     const session = Session.of(Transcript.empty, { usage: usage(1), lineage: { ...createUserSession("").lineage } });
     expect(() => Object.assign(session, { id: "other" })).toThrow(TypeError);
     expect(() => Object.assign(session.usage as object, { inputTokens: 9 })).toThrow(TypeError);
@@ -101,7 +101,7 @@ describe("deriving a session", () => {
   const source = () =>
     Session.of(Transcript.of([userRow("Hi"), assistantRow([], "Hello")]), { usage: usage(5), cost: 1 });
 
-  test("by a fork shares the transcript, names its source, and has spent nothing itself", () => {
+  test("by a fork shares the transcript, has its source as the parent, and has no usage of its own", () => {
     const session = source();
     const fork = session.fork();
     expect(fork.transcript).toBe(session.transcript);
@@ -112,7 +112,7 @@ describe("deriving a session", () => {
     expect(new Set([session.id, fork.id, fork.fork().id, fork.fork().id]).size).toBe(4);
   });
 
-  test("by a detach makes a new root", () => {
+  test("by a detach creates a new root", () => {
     const session = source();
     for (const detached of [session.detach(), detachSession(session)]) {
       expect(detached.transcript).toBe(session.transcript);
@@ -139,7 +139,7 @@ describe("deriving a session", () => {
     expect([left.merge(nothing).cost, nothing.merge(left).cost]).toEqual([1, 1]);
   });
 
-  test("leaves its sources as they were", () => {
+  test("does not change its sources", () => {
     const [left, right] = [source(), source()];
     const before = [left, right].map((session) => [session.id, session.transcript, session.lineage, session.usage]);
     left.fork().merge(right.detach()).merge(left);
@@ -158,7 +158,7 @@ describe("deriving a session", () => {
     expect(grown.transcript.at(99_999)).toBe(session.transcript.at(99_999));
   });
 
-  test("by a merge keeps this side's place and never the other's", async () => {
+  test("by a merge keeps the place of this side, never that of the other", async () => {
     const [one, two] = [new CountedBackend(), new CountedBackend()];
     await using open = Session.fromUserMessage("a").to(one.name);
     const sandbox = await open.requireSandbox();
@@ -172,7 +172,7 @@ describe("deriving a session", () => {
     expect(aimed.merge(placeless).sandboxBackend).toBe(two.name);
   });
 
-  test("by a merge is refused when both are aimed at different backends and neither is open", async () => {
+  test("by a merge is refused if the places have different backends and neither is open", async () => {
     const [one, two] = [new CountedBackend(), new CountedBackend()];
     const [left, right] = [Session.fromUserMessage("a").to(one.name), Session.fromUserMessage("b").to(two.name)];
     trackLineage((journal) => {
@@ -190,7 +190,7 @@ describe("deriving a session", () => {
 });
 
 describe("a session that an operation makes", () => {
-  test("shows how far it has come, as a copy", () => {
+  test("returns its progress as a copy", () => {
     const session = Session.fromUserMessage("Hi").fork();
     const spent = usage(3);
     const transcript = session.transcript.append(assistantRow([], "Hello"));
@@ -229,7 +229,7 @@ describe("a session that an operation makes", () => {
 });
 
 describe("text", () => {
-  test("is the text of the last answer, whatever came after it", () => {
+  test("is the text of the last answer, even if other messages follow", () => {
     const transcript = Transcript.of([
       userRow("Hi"),
       assistantRow([], "First"),

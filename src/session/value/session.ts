@@ -135,7 +135,7 @@ export class Session implements AsyncDisposable {
     return this.#lineage;
   }
 
-  /** The messages. While a run produces the session, those so far. */
+  /** The messages. While a run produces the session, the messages so far. */
   get transcript(): Transcript {
     return this.#transcript;
   }
@@ -251,7 +251,7 @@ export class Session implements AsyncDisposable {
     });
   }
 
-  /** Sets where the tools act and releases the current sandbox. A string as spec is the working directory. */
+  /** Sets where the tools act and releases the current sandbox. If the spec is a string, it is the working directory. */
   to(backend: string = "local", spec: SandboxSpec | string = {}): this {
     checkBackendName(backend);
     this.#slot.aim({ backend, spec: typeof spec === "string" ? { workingDir: spec } : spec, handleId: null });

@@ -42,7 +42,7 @@ describe("rows", () => {
     expect(toolResultRow("c", "tool", body).message.content).toEqual(content ?? body);
   });
 
-  test("keep an id that is given, and get one when none is", () => {
+  test("keep a given id, and get a new one otherwise", () => {
     const message: Message = { role: "user", content: "Hi" };
     expect(rowOf({ message, id: "entry-1" }).id).toBe("entry-1");
     expect(rowOf({ message }).id).not.toBe(rowOf({ message }).id);
@@ -95,7 +95,7 @@ describe("rows", () => {
 });
 
 describe("a transcript", () => {
-  test("never changes, whatever happens to the arguments and results", () => {
+  test("does not change when the arguments or results change", () => {
     const part = { type: "text" as const, text: "one" };
     const content: ContentPart[] = [part];
     const init = { message: { role: "user" as const, content, metadata: { tags: ["a"] } } };
@@ -115,7 +115,7 @@ describe("a transcript", () => {
     expect(transcript.toMessages()).toEqual(expected);
   });
 
-  test("gives its rows by place, from both ends", () => {
+  test("returns its rows by index, from both ends", () => {
     const transcript = Transcript.of([userRow("a"), userRow("b")]);
     expect([0, 1, -1, -2].map((index) => transcript.at(index)?.message.content)).toEqual(["a", "b", "b", "a"]);
     expect([2, -3, 0.5, Number.NaN].map((index) => transcript.at(index))).toEqual(Array(4).fill(undefined));
@@ -136,7 +136,7 @@ describe("a transcript", () => {
     expect(left.concat(Transcript.empty)).toBe(left);
   });
 
-  test("joins another; a row that is in both gets a new id and keeps its message", () => {
+  test("concatenates another; a row that is in both gets a new id and keeps its message", () => {
     const shared = Transcript.of([userRow("shared")]);
     const [left, right] = [shared.append(userRow("left")), shared.append(userRow("right"))];
     const joined = left.concat(right);
@@ -147,7 +147,7 @@ describe("a transcript", () => {
     expect(new Set(joined.concat(joined).rows.map(({ id }) => id)).size).toBe(8);
   });
 
-  test("reads each of its ids once, however often rows are added to it or to its copies", () => {
+  test("reads each id once, even if rows are added many times to it or its copies", () => {
     const adds = vi.spyOn(Set.prototype, "add");
     onTestFinished(() => adds.mockRestore());
     const countOf = (work: () => unknown): number => {
@@ -175,7 +175,7 @@ describe("a transcript", () => {
     expect([many, new Set(joined.rows.map(({ id }) => id)).size]).toEqual([rows.length, 2 * rows.length]);
   });
 
-  test("knows where its beginning is kept, and so does all that is appended to it", () => {
+  test("has the stored position of its beginning, also after rows are appended", () => {
     const store = {};
     const kept = Transcript.withOrigin(Transcript.of([userRow("a")]), { store, sessionId: "s", entryId: "e" });
     const origin = { store, sessionId: "s", entryId: "e", length: 1 };

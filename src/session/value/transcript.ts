@@ -28,8 +28,7 @@ const KIND_OF_ROLE = { system: "system", user: "user", assistant: "assistant", t
 const checked = createBrand();
 
 /**
- * The messages of a session, in order. A transcript is immutable: `append` returns a new one that shares its rows with
- * the old.
+ * The messages of a session, in order. A transcript is immutable: `append` returns a new transcript that shares the rows of this one.
  *
  * Rows are frozen copies, so later changes to the caller's objects have no effect.
  */

@@ -4,7 +4,7 @@ import { blobHash, blobName } from "../../session/blob.ts";
 import type { EntryBody, EntryDraft } from "../../session/log/entry.ts";
 
 /**
- * Where the data of images and files is in an entry, and how it is replaced by references:
+ * Finds the data of images and files in an entry, and replaces it by references:
  *
  * - In a message, a part with `data` becomes a part with `blob` and `bytes`.
  * - In a provider's own blocks (`providerData`), a text that is base64, or a `data:` URL, becomes `{ "skein:blob", bytes }`, with
@@ -18,10 +18,10 @@ import type { EntryBody, EntryDraft } from "../../session/log/entry.ts";
 const REFERENCE = "skein:blob";
 /** The `customType` of kept lines begins so. */
 const KEPT_LINE = "foreign.";
-/** Shorter texts are the same in every form, so that comparing and hashing need not decode them. */
+/** Shorter texts are not decoded for comparing and hashing: they have the same form in every log. */
 const CANONICAL_CHARACTERS_MIN = 64;
 
-/** What was taken out of drafts, and what they refer to. */
+/** The data that was removed from drafts, and the blobs that they refer to. */
 export interface ExtractedBlobs {
   /** The drafts, with references. */
   readonly drafts: readonly EntryDraft[];
@@ -112,7 +112,7 @@ export function hashOf(bytes: Uint8Array): string {
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** What becomes of a part of a message, and of a text or reference elsewhere; the same value where nothing does. */
+/** Maps a part of a message, and a text or reference elsewhere, to its replacement; an unchanged value is returned as the same object. */
 interface Rewriter {
   part(part: Fields): unknown;
   text(text: string): unknown;

@@ -18,6 +18,7 @@ import { dirname, join, resolve } from "node:path";
 import { PRIVATE_DIRECTORY, PRIVATE_FILE_MODE } from "../../internal/private-file.ts";
 import { hasHolderEnded, thisProcess } from "../../internal/process-identity.ts";
 import { uuidv7 } from "../../internal/uuid.ts";
+import { LruCache } from "../../internal/lru-cache.ts";
 import { nextSlice } from "../../internal/long-work.ts";
 import { checkOptionsOf, type KeysOf } from "../../session/check-arguments.ts";
 import { type BlobKey, type ListedBlob, type BlobSource, type BlobStore, missingBlob } from "../../session/blob.ts";
@@ -35,16 +36,17 @@ export interface FileBlobsOptions {
 const TEMPORARY = ".tmp";
 /** The end of the name of a blob that is being removed. */
 const DYING = ".dying";
-/** A temporary file of this age belongs to nobody, even if its process cannot be looked up. */
+/** A temporary file of this age is left over, even if its process cannot be looked up. */
 const LEFTOVER_MS_MIN = 60 * 60 * 1000;
 const READ_BYTES = 256 * 1024;
 /** Larger blobs are written in pieces, so that other tasks run in between. */
 const SLICE_BYTES = 4 * 1024 * 1024;
 const HASH = /^[0-9a-f]{64}$/;
 const ATTEMPTS_MAX = 5;
+const SYNCED_MAX = 10_000;
 
 /**
- * Keeps blobs as files of a directory, which several processes can use at once. It is created with the first blob; directories
+ * Keeps blobs as files of a directory. Several processes can use it concurrently. It is created with the first blob; directories
  * have the mode 0700, files 0600.
  *
  * @throws {SessionError} `INVALID_OPTION`.
@@ -66,6 +68,8 @@ class FileBlobs implements BlobStore {
   readonly #directory: string;
   readonly #durability: "flush" | "fsync";
   readonly #clock: () => Date;
+  /** By folder and inode: what was synced with the folder that has it. */
+  readonly #synced = new LruCache<string, true>(SYNCED_MAX);
 
   constructor(directory: string, { durability = "flush", clock = () => new Date() }: FileBlobsOptions) {
     this.#directory = directory;
@@ -81,7 +85,7 @@ class FileBlobs implements BlobStore {
       await this.#write(temporary, source);
       setTime(temporary, this.#now());
       inFolder(path, () => renameSync(temporary, path));
-      if (this.#durability === "fsync") syncFolders(path);
+      if (this.#durability === "fsync") await this.#syncFolders(path);
     } catch (error) {
       ignoreMissing(() => unlinkSync(temporary));
       throw error;
@@ -93,7 +97,7 @@ class FileBlobs implements BlobStore {
     for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
       const found = ignoreMissing(() => statSync(path));
       if (found !== null) {
-        // A clock that stands still must not hide a renewal.
+        // Two renewals within one clock tick must differ.
         if (ignoreMissing(() => setTime(path, Math.max(this.#now(), found.mtimeMs + 1))) === null) continue;
         if (ignoreMissing(() => statSync(path)) !== null) return found.size;
       }
@@ -138,7 +142,7 @@ class FileBlobs implements BlobStore {
       return false;
     }
     const removed = ignoreMissing(() => unlinkSync(dying)) !== null;
-    if (this.#durability === "fsync") syncFolder(dirname(path));
+    if (this.#durability === "fsync") await syncFolder(dirname(path));
     removeEmpty(dirname(path));
     removeEmpty(dirname(dirname(path)));
     return removed;
@@ -187,6 +191,24 @@ class FileBlobs implements BlobStore {
     }
     if (written !== source.size)
       throw new SessionError("STORE_FAILED", `A blob of ${source.size} bytes came with ${written} bytes.`);
+  }
+
+  /** Syncs the folder of a blob, and those above it unless that was done since they were made. */
+  async #syncFolders(path: string): Promise<void> {
+    const [shard, scope] = [dirname(path), dirname(dirname(path))];
+    const above = [scope, dirname(scope)].filter((folder, index) => {
+      const made = ignoreMissing(() => statSync(index === 0 ? shard : scope));
+      return made === null || this.#synced.get(folder + made.ino) === undefined;
+    });
+    // At the same time, so that a file system with a journal writes it once.
+    await Promise.all([shard, ...above].map(syncFolder));
+    for (const [folder, inside] of [
+      [scope, shard],
+      [dirname(scope), scope],
+    ] as const) {
+      const made = ignoreMissing(() => statSync(inside));
+      if (made !== null) this.#synced.set(folder + made.ino, true);
+    }
   }
 
   #removeLeftovers(): void {
@@ -248,20 +270,15 @@ function setTime(path: string, ms: number): void {
   utimesSync(path, ms / 1000, ms / 1000);
 }
 
-function syncFolders(path: string): void {
-  for (const folder of [dirname(path), dirname(dirname(path)), dirname(dirname(dirname(path)))]) syncFolder(folder);
-}
-
 /** Some systems cannot sync a folder. */
-function syncFolder(folder: string): void {
+async function syncFolder(folder: string): Promise<void> {
+  const handle = await open(folder, constants.O_RDONLY).catch(() => null);
   try {
-    const fd = openSync(folder, constants.O_RDONLY);
-    try {
-      fsyncSync(fd);
-    } finally {
-      closeSync(fd);
-    }
-  } catch {}
+    await handle?.sync();
+  } catch {
+  } finally {
+    await handle?.close();
+  }
 }
 
 function removeEmpty(folder: string): void {
@@ -286,7 +303,7 @@ async function openOrNull(path: string): Promise<FileHandle | null> {
   });
 }
 
-/** What a file operation returns, or true; null if the file is missing. */
+/** The result of a file operation, or true if it has none; null if the file is missing. */
 function ignoreMissing<T>(task: () => T): (T extends void ? true : T) | null {
   try {
     return (task() ?? true) as T extends void ? true : T;

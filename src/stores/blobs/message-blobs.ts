@@ -17,7 +17,7 @@ export interface BlobPlace {
 const CACHE_CHARACTERS_MAX = 64 * 1024 * 1024;
 const CACHED_MAX = 1000;
 
-/** Where messages came from that refer to blobs. Whoever has such a message in this process has read it there. */
+/** The sessions from which messages with blobs come. Code of this process got such a message only by reading that session. */
 const places = new WeakMap<Message, BlobPlace>();
 const caches = new WeakMap<SessionStore, LruCache<string, string>>();
 const plain = new WeakSet<Message>();
@@ -51,7 +51,7 @@ export function findBlobOf(messages: Iterable<Message | undefined>): FindBlob | 
   };
 }
 
-/** Where messages came from, each place once. */
+/** The sessions from which messages come, without duplicates. */
 export function placesOf(messages: Iterable<Message | undefined>): readonly BlobPlace[] {
   const known: BlobPlace[] = [];
   for (const message of messages) {
@@ -63,7 +63,7 @@ export function placesOf(messages: Iterable<Message | undefined>): readonly Blob
   return known;
 }
 
-/** Messages with the data of their images and files, as a model gets them. What is not there any more stays a reference. */
+/** Messages with the data of their images and files, as a model gets them. A missing blob stays a reference. */
 export async function withAttachments(
   messages: readonly Message[],
   known: readonly BlobPlace[],
@@ -83,15 +83,21 @@ export async function withAttachments(
 }
 
 /**
- * An entry with the data of its images and files, for whoever takes it elsewhere. Stays as it is if it would be larger than an
- * entry may be, or if a blob is not there.
+ * An entry with the data of its images and files, for export to another store or format. Stays as it is if it would have more
+ * characters than an entry may have, or than `charactersMax`, or if a blob is not there.
  */
-export async function withData<T extends Entry>(entry: T, place: BlobPlace): Promise<T> {
+export async function withData<T extends Entry>(
+  entry: T,
+  place: BlobPlace,
+  charactersMax: number = ENTRY_BYTES_MAX,
+): Promise<T> {
   const references = referencesOf(entry);
   if (references.size === 0) return entry;
-  let characters = JSON.stringify(entry).length;
-  for (const bytes of references.values()) characters += base64Characters(bytes);
-  if (characters > ENTRY_BYTES_MAX) return entry;
+  if (charactersMax !== Number.POSITIVE_INFINITY) {
+    let characters = JSON.stringify(entry).length;
+    for (const bytes of references.values()) characters += base64Characters(bytes);
+    if (characters > charactersMax) return entry;
+  }
   return restoreEntry(entry, (blob) => readData([place], blob));
 }
 

@@ -1,5 +1,12 @@
 import { checkArgument, checkOptionsOf, isObject, type KeysOf } from "../../session/check-arguments.ts";
-import { NOTHING_FOUND, planNow, type StoredEntry } from "../../session/log/append-plan.ts";
+import {
+  NOTHING_FOUND,
+  PLAN_BEFORE,
+  planNow,
+  PlannedTooLate,
+  type PlanOptions,
+  type StoredEntry,
+} from "../../session/log/append-plan.ts";
 import { type CheckedDraft, checkDrafts } from "../../session/log/draft.ts";
 import type { Entry, EntryBody, EntryDraft } from "../../session/log/entry.ts";
 import { LeaseLostError, SessionError, SessionNotFoundError } from "../../session/errors.ts";
@@ -68,10 +75,11 @@ const JSON_ENTRIES_MAX = 1001;
 /** With more drafts than this, `create` yields to the event loop between checking and writing them. */
 const DRAFTS_AT_ONCE = 1000;
 /**
- * An erasure waits longer than this between finding a blob without references and removing it, so that an append that takes less
- * time keeps its blobs.
+ * An erasure waits twice as long between finding a blob and reading the logs. An append that is planned later than this after it
+ * has renewed its blobs is made again, so that its entries are in the log before.
  */
-const BLOBS_HELD_MS = 150;
+const BLOBS_HELD_MS = 500;
+const APPENDS_MAX = 20;
 const NO_OPTIONS: AppendOptions = Object.freeze({});
 
 /**
@@ -139,12 +147,22 @@ class DriverStore implements SessionStore {
   ): Promise<AppendResult> {
     const head = await this.#driver.head(sessionId);
     if (head === null) throw new SessionNotFoundError(sessionId);
-    const began = performance.now();
+    let renewedMs = performance.now();
     await this.#blobs.store(head.header, extracted, options.findBlob);
-    this.#openDriver();
-    const result = await this.#append(sessionId, drafts, options);
-    if (performance.now() - began > BLOBS_HELD_MS) await this.#blobs.ensure(head.header, extracted);
-    return result;
+    for (let attempt = 1; ; attempt++) {
+      this.#openDriver();
+      try {
+        const limited: PlanOptions = { ...options, [PLAN_BEFORE]: renewedMs + BLOBS_HELD_MS };
+        const result = await this.#append(sessionId, drafts, limited);
+        if (performance.now() - renewedMs > BLOBS_HELD_MS) await this.#blobs.renew(head.header, extracted.contents);
+        return result;
+      } catch (error) {
+        // Storing its blobs, or waiting for other writers, took long.
+        if (!(error instanceof PlannedTooLate) || attempt === APPENDS_MAX) throw error;
+        renewedMs = performance.now();
+        await this.#blobs.renew(head.header, extracted.contents, extracted.references);
+      }
+    }
   }
 
   #append(sessionId: string, checked: readonly CheckedDraft[], options: AppendOptions): Promise<AppendResult> {
@@ -449,7 +467,7 @@ function capabilitiesOf(driver: StoreDriver, blobs: boolean): StoreCapabilities 
   });
 }
 
-/** The blobs of drafts; null if they have none, or cannot be read, which checking them says better. */
+/** The blobs of drafts; null if they have none, or if the drafts are invalid: then the check of drafts reports the error. */
 function extract(drafts: readonly EntryDraft[], inlineMax: number): ExtractedBlobs | null {
   try {
     return extractBlobs(drafts, inlineMax);

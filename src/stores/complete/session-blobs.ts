@@ -8,6 +8,7 @@ import {
   type BlobOptions,
   type BlobRange,
   type BlobRef,
+  type BlobSource,
   type BlobStore,
   type FindBlob,
   type StoredBlob,
@@ -84,12 +85,26 @@ export class SessionBlobs {
       await Promise.all(part.map(([hash, bytes]) => blobs.put({ scope, hash }, bytesSource(bytes))));
     }
     for (const { blob, size, stream } of brought)
-      await blobs.put({ scope, hash: blobHash(blob) as string }, { size, read: () => stream() });
+      await this.#bring({ scope, hash: blobHash(blob) as string }, { size, read: () => stream() });
   }
 
-  /** Stores the contents of drafts again, if an erasure has removed them while the append took long. */
-  async ensure(header: SessionHeader, { contents }: ExtractedBlobs): Promise<void> {
-    for (const [hash, bytes] of contents) await this.blobs?.put({ scope: rootIdOf(header), hash }, bytesSource(bytes));
+  /**
+   * Renews all blobs of drafts, and stores their contents again if an erasure has removed them since.
+   *
+   * @throws {SessionError} `BLOB_NOT_FOUND`.
+   */
+  async renew(
+    header: SessionHeader,
+    contents: ExtractedBlobs["contents"],
+    references: ExtractedBlobs["references"] = new Map(),
+  ): Promise<void> {
+    const { blobs } = this;
+    if (blobs === null) return;
+    const scope = rootIdOf(header);
+    for (const [hash, bytes] of contents) await blobs.put({ scope, hash }, bytesSource(bytes));
+    for (const hash of references.keys())
+      if (!contents.has(hash) && (await blobs.renew({ scope, hash })) === null)
+        throw blobNotFound(header.id, blobName(hash));
   }
 
   async put(header: SessionHeader, input: BlobInput): Promise<BlobRef> {
@@ -113,6 +128,14 @@ export class SessionBlobs {
     const key = { scope: rootIdOf(header), hash };
     const size = await this.blobs.size(key);
     return size === null ? null : storedBlob(this.blobs, key, size);
+  }
+
+  /** Stores a blob from elsewhere, whose bytes nobody has checked yet. */
+  async #bring(key: BlobKey, source: BlobSource): Promise<void> {
+    await using spooled = await spoolBytes(source.read(), this.#bytesMax, (bytes) => this.#tooLarge(bytes));
+    if (spooled.hash !== key.hash || spooled.size !== source.size)
+      throw new SessionError("INVALID_ENTRY", `The bytes that were found for blob ${blobName(key.hash)} are others.`);
+    await (this.blobs as BlobStore).put(key, spooled);
   }
 
   async #putSource(header: SessionHeader, key: BlobKey, source: Parameters<BlobStore["put"]>[1]): Promise<BlobRef> {
@@ -148,7 +171,7 @@ export class SessionBlobs {
     total.bytes += added;
   }
 
-  /** What the blobs of all sessions of a user add up to, deleted ones included. */
+  /** The total bytes of the blobs of all sessions of a user, deleted ones included. */
   async #readTotal(userId: string): Promise<number> {
     const scopes = new Set<string>();
     for (const deleted of [false, true]) {

@@ -9,14 +9,14 @@ import type { BlobSource } from "../../session/blob.ts";
 const MEMORY_BYTES_MAX = 1024 * 1024;
 const READ_BYTES = 64 * 1024;
 
-/** Bytes that came as a stream, with their hash. Disposing lets go of them. */
+/** Bytes that came as a stream, with their hash. Disposing releases them. */
 export interface SpooledBytes extends BlobSource, AsyncDisposable {
   readonly hash: string;
 }
 
 /**
- * Reads a stream to its end, so that its bytes can be stored under their hash. What does not fit into memory goes to a temporary
- * file without a name, which is gone when the process ends, however it ends.
+ * Reads a stream to its end, so that its bytes can be stored under their hash. Bytes beyond the memory limit go to an unlinked temporary
+ * file, which the system deletes when the process ends or crashes.
  *
  * @throws {Error} what `tooLarge` returns, once there are more than `bytesMax` bytes.
  */
@@ -72,9 +72,11 @@ async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
   if (bytes.byteLength > 0) yield bytes;
 }
 
+/** With one buffer for all pieces: new ones would take up to 64 MB before they are collected. */
 async function* readFile(file: FileHandle, size: number): AsyncGenerator<Uint8Array> {
+  const buffer = Buffer.allocUnsafe(READ_BYTES);
   for (let at = 0; at < size; ) {
-    const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(READ_BYTES), 0, READ_BYTES, at);
+    const { bytesRead } = await file.read(buffer, 0, READ_BYTES, at);
     if (bytesRead === 0) throw new Error("The temporary file of an upload became shorter.");
     yield buffer.subarray(0, bytesRead);
     at += bytesRead;

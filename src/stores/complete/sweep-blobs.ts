@@ -5,10 +5,10 @@ import type { StoreDriver } from "../../session/store-driver.ts";
 import { referencesOf } from "../blobs/attachments.ts";
 import { readRange } from "./valid-arguments.ts";
 
-/** What is older may be removed: longer than any append takes, and any upload waits for its message. */
+/** Blobs of this age may be removed: it exceeds the duration of any append, and of the wait between an upload and its message. */
 const GRACE_MS = 24 * 60 * 60 * 1000;
 /** How long a blob without a reference is left between being found and being looked for in the logs. */
-const HOLD_MS = 300;
+const HOLD_MS = 1000;
 const LIST_PAGE = 1000;
 /** While sessions are listed, an append can move one from a page to come to one that was read, so the listing is read again. */
 const PASSES = 2;

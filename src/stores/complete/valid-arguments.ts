@@ -68,7 +68,7 @@ export function checkTime(value: unknown, name: string): asserts value is string
 
 /** @throws {SessionError} `INVALID_OPTION` or `INVALID_ID` unless the options of an append are valid. */
 export function checkAppendOptions(options: AppendOptions): void {
-  checkOptions(options);
+  checkOptionsObject(options);
   const { expectedVersion, onto, below, guard, verbatim, by, run } = options;
   if (by !== undefined) checkName(by, "a user");
   if (run !== undefined) checkRun(run, options);
@@ -80,7 +80,7 @@ export function checkAppendOptions(options: AppendOptions): void {
   }
   checkChoice(verbatim, "verbatim", [true, false]);
   if (guard === undefined) return;
-  checkOptions(guard, "guard");
+  checkOptionsObject(guard, "guard");
   if (guard.status !== undefined && !isStatusFilter(guard.status))
     throw invalidOption("guard.status", guard.status, "a status, or a list of statuses");
   for (const name of ["maxTurns", "variablesBytesMax", "leaseToken"] as const)
@@ -99,7 +99,7 @@ function checkRun(run: string, { guard, verbatim }: AppendOptions): void {
 /** Checks what to purge. Without a `before`, sets it to the end of time, so that all deletions are before it. */
 export function checkPurge(which: string | PurgeQuery): DriverPurge {
   if (typeof which === "string") return checkPurge({ before: which });
-  checkOptions(which);
+  checkOptionsObject(which);
   const { before = END_OF_TIME, sessionId, userId } = which;
   checkTime(before, "before");
   if (sessionId !== undefined) checkSessionId(sessionId);
@@ -111,7 +111,7 @@ export function checkPurge(which: string | PurgeQuery): DriverPurge {
 
 /** @throws {SessionError} `INVALID_OPTION` or `INVALID_ID` unless the options of `create`, `fork` or `undelete` are valid. */
 export function checkMakeOptions(options: CreateOptions & ForkOptions & UndeleteOptions): void {
-  checkOptions(options);
+  checkOptionsObject(options);
   if (options.at !== undefined && options.at !== null) checkName(options.at, "an entry");
   for (const name of ["variablesBytesMax", "maxOpenPerUser", "maxForks"] as const)
     if (options[name] !== undefined) checkCount(options[name], name);
@@ -119,7 +119,7 @@ export function checkMakeOptions(options: CreateOptions & ForkOptions & Undelete
 
 /** @throws {SessionError} `INVALID_OPTION` unless the options of a watch are valid. */
 export function checkWatchOptions(options: WatchOptions): void {
-  checkOptions(options);
+  checkOptionsObject(options);
   if (options.after !== undefined) checkCount(options.after, "after", -1);
   if (options.signal !== undefined && !(options.signal instanceof AbortSignal))
     throw invalidOption("signal", options.signal, "an AbortSignal");
@@ -131,7 +131,7 @@ export function checkWatchOptions(options: WatchOptions): void {
  * @throws {SessionError} `INVALID_OPTION` for an invalid position, limit or flag.
  */
 export function readRange(options: ReadOptions): ReadRange {
-  checkOptions(options);
+  checkOptionsObject(options);
   const { after = -1, before = Number.MAX_SAFE_INTEGER, limit = Number.MAX_SAFE_INTEGER } = options;
   const { reverse = false, deleted = false } = options;
   checkCount(after, "after", -1);
@@ -143,7 +143,7 @@ export function readRange(options: ReadOptions): ReadRange {
 }
 
 /** @throws {SessionError} `INVALID_OPTION` unless the value is an object. */
-function checkOptions(options: unknown, name = "options"): void {
+function checkOptionsObject(options: unknown, name = "options"): void {
   if (typeof options === "object" && options !== null && !Array.isArray(options)) return;
   throw new SessionError("INVALID_OPTION", `The ${name} of the call must be an object, not ${show(options)}.`);
 }

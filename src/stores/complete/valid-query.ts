@@ -2,14 +2,14 @@ import { SessionError, show } from "../../session/errors.ts";
 import { isTimestamp } from "../../session/log/header.ts";
 import { checkName, checkSessionId, isCwd } from "../../session/id.ts";
 import { PAGE_ITEMS_MAX } from "../../session/limits.ts";
-import type { RunsWord } from "../../session/log/open-runs.ts";
+import type { RunsCondition } from "../../session/log/open-runs.ts";
 import type { ListPosition } from "../../session/store-driver.ts";
 import type { AggregateKey, AggregateQuery, SessionQuery } from "../../session/store.ts";
 import { checkCount, isStatusFilter } from "./valid-arguments.ts";
 import { decodeCursor } from "./list-page.ts";
 
 const LIMIT_DEFAULT = 100;
-const RUNS_WORDS: ReadonlySet<unknown> = new Set<RunsWord>(["requested", "running", "asking", "interrupted"]);
+const RUNS_CONDITIONS: ReadonlySet<unknown> = new Set<RunsCondition>(["requested", "running", "asking", "interrupted"]);
 const GROUP_KEYS: ReadonlySet<unknown> = new Set<AggregateKey>(["day", "model", "user"]);
 
 /** The parts of a query: the filter, the size of the page, and the position after which it begins. */
@@ -30,8 +30,8 @@ export function checkQuery(query: SessionQuery): CheckedQuery {
   refuseUnknown(unknown);
   checkFilter({ userId, cwd, status });
   if (parentId !== undefined) checkSessionId(parentId);
-  if (runs !== undefined && !RUNS_WORDS.has(runs))
-    throw invalidQuery(`runs is ${show(runs)}, not one of ${[...RUNS_WORDS].join(", ")}`);
+  if (runs !== undefined && !RUNS_CONDITIONS.has(runs))
+    throw invalidQuery(`runs is ${show(runs)}, not one of ${[...RUNS_CONDITIONS].join(", ")}`);
   if (dueBefore !== undefined && !isTimestamp(dueBefore))
     throw invalidQuery(`dueBefore is ${show(dueBefore)}, not an ISO-8601 time with milliseconds, in UTC`);
   if (deleted !== undefined && typeof deleted !== "boolean")

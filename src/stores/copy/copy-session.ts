@@ -12,7 +12,7 @@ import { canonicalJson, digestOf, firstDifference, headerText, type LogDigest } 
 export interface CopySessionOptions {
   /** Called after every part that was written to the target. */
   readonly onProgress?: (progress: CopyProgress) => void;
-  /** Stops the copy between two parts. What was copied stays, and the next copy continues there. */
+  /** Stops the copy between two parts. The copied entries are kept, and the next copy continues after them. */
   readonly signal?: AbortSignal;
 }
 

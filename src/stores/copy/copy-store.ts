@@ -22,7 +22,7 @@ export interface CopyStoreOptions {
   /** How many sessions are copied at a time (default 4). */
   readonly concurrency?: number;
   readonly onProgress?: (progress: StoreCopyProgress) => void;
-  /** Stops the copy between two parts. What was copied stays, and the next copy continues there. */
+  /** Stops the copy between two parts. The copied sessions are kept, and the next copy continues after them. */
   readonly signal?: AbortSignal;
 }
 

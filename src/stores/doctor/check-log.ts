@@ -64,7 +64,7 @@ async function checkLookup(
   const [found, path] = await Promise.all([store.getEntry(sessionId, entry.id), store.path(sessionId, entry.id)]);
   if (found === null) report("entry", `Entry ${show(entry.id)} is in the log but is not found by its id.`);
   else if (canonicalJson(found) !== canonicalJson(entry))
-    report("entry", `Entry ${show(entry.id)} has other content when it is found by its id than in the log.`);
+    report("entry", `The lookup of entry ${show(entry.id)} by its id returns other content than the log.`);
   const folded = fold.positions.get(entry.id)?.path ?? null;
   if (!fold.broken && !(await fold.isSamePath(store, path, folded)))
     report("path", `The path summary of entry ${show(entry.id)} is not the fold of its ancestors.`);

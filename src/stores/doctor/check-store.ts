@@ -94,7 +94,7 @@ async function sessionsOf(
   return [...ids];
 }
 
-/** Runs a task and reports its error as a finding, whatever it is: a damaged row can make a driver fail anywhere. */
+/** Runs a task and reports any error as a finding: a damaged row can make a driver fail anywhere. */
 async function attempt<T>(
   store: SessionStore,
   id: string,

@@ -62,7 +62,7 @@ export class CheckpointFiles implements CheckpointTable {
   save(checkpoint: Checkpoint): Promise<void> {
     return this.#files.change(async () => {
       const { paths } = await this.#files.live.existing(checkpoint.sessionId);
-      // A deleted session can be brought back with its checkpoints, so their ids stay in use.
+      // A deleted session can be restored with its checkpoints, so their ids stay in use.
       const found = await this.#findIn(checkpoint.id, [this.#files.live, this.#files.trash]);
       if (found === null) await this.#append(paths.checkpoints, { save: checkpoint });
       else checkCheckpointId(found.checkpoint, checkpoint);

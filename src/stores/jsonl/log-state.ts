@@ -21,9 +21,9 @@ export class WholeLogNeeded extends Error {}
  */
 export class LogState {
   readonly identity: LogIdentity;
-  /** What the index covers; null if other processes may have changed the index. */
+  /** The part of the log that the index covers; null if other processes may have changed the index. */
   coverage: IndexCoverage | null;
-  /** Where reading began. `#seqs`, `#offsets` and `#paths` describe the entries from here on. */
+  /** The position at which reading began. `#seqs`, `#offsets` and `#paths` describe the entries from here on. */
   readonly #start: LinePosition;
   readonly #seqs = new Map<string, number>();
   /** For each entry, the offset of the line that holds it. */

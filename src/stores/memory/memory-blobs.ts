@@ -26,7 +26,7 @@ export class MemoryBlobs implements BlobStore {
   async renew(key: BlobKey): Promise<number | null> {
     const blob = this.#find(key);
     if (blob === undefined) return null;
-    // A clock that stands still must not hide a renewal.
+    // Two renewals within one clock tick must differ.
     blob.renewedAt = Math.max(this.#now(), blob.renewedAt + 0.001);
     return blob.bytes.byteLength;
   }

@@ -45,7 +45,7 @@ export class PostgresHandle implements SqlDatabase, Transaction {
     return this.#attempt(() => this.#connection.query(numbered(sql), values)) as Promise<readonly R[]>;
   }
 
-  /** The same, but returns only the number of changed rows: returning rows has a cost even for one. */
+  /** Like `write`, but returns only the number of changed rows, which is cheaper than returning rows. */
   change(sql: string, values: readonly SqlValue[] = []): Promise<number> {
     return this.#attempt(async () => (await this.#connection.query(numbered(sql), values)).count);
   }

@@ -21,7 +21,7 @@ export async function openRedis(url: string): Promise<RedisConnection> {
     let connected = false;
     const client = createClient({
       url,
-      // A queued call could wait for ever until the server is back; a call that fails immediately can be retried.
+      // A queued call could wait without a limit for the server; a call that fails immediately can be retried.
       disableOfflineQueue: true,
       pingInterval: PING_MS,
       // A timer per command costs more than sending it, and without the offline queue no command waits to be sent.
@@ -29,7 +29,7 @@ export async function openRedis(url: string): Promise<RedisConnection> {
       socket: {
         connectTimeout: CONNECT_TIMEOUT_MS,
         socketTimeout: SILENCE_MS_MAX,
-        // If the first connection fails, opening the store fails; later, reconnecting is tried for ever.
+        // If the first connection fails, opening the store fails; later, the client reconnects without a limit.
         reconnectStrategy: (retries) =>
           connected && Math.min(RECONNECT_WAIT_MS_MAX, RECONNECT_WAIT_MS_MIN * 2 ** Math.min(retries, 10)),
       },

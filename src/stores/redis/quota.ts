@@ -27,7 +27,8 @@ export class Quota {
 
   /**
    * Creates or undeletes a session while room for it is reserved within each limit. `make` must call `renew` to
-   * reserve again when it marks the session in a later generation: whoever ended the earlier one may have released the reservations.
+   * reserve again when it marks the session in a later generation: the process that ended the earlier one may have released the
+   * reservations.
    *
    * @throws {SessionCapacityError} if a limit is reached, counting the reservations of other processes.
    */

@@ -1,6 +1,5 @@
 import { type BlobKey, type BlobSource, type BlobStore, type ListedBlob, missingBlob } from "../../session/blob.ts";
-import { uuidv7 } from "../../internal/uuid.ts";
-import { CHUNK_BYTES, chunksOf } from "../sql/blob-rows.ts";
+import { CHUNK_BYTES, chunksOf, isUploadOver, uploadName } from "../sql/blob-rows.ts";
 import { defineScript, type RedisHandle } from "./redis-handle.ts";
 
 /** How long the chunks of a blob are kept that is not whole yet: its process may have been killed. */
@@ -53,15 +52,18 @@ export class RedisBlobs implements BlobStore {
     if ((await this.renew(key)) !== null) return;
     const { names } = this.#handle;
     const { scope, hash } = key;
-    const id = uuidv7();
+    const id = uploadName();
     const chunks = names.blobChunks(scope, id);
+    const upload = JSON.stringify([scope, id]);
     await this.#handle.command("SADD", names.index("blobs"), scope);
+    await this.#handle.command("SADD", names.index("uploads"), upload);
     let number = 0;
     for await (const chunk of chunksOf(source, CHUNK_BYTES)) {
       await this.#handle.command("HSET", chunks, String(number++), chunk.toString("base64"));
       if (number === 1) await this.#handle.command("EXPIRE", chunks, String(UPLOAD_SECONDS));
     }
     await this.#handle.run(ADD, [names.blobs(scope), chunks], [hash, String(this.#now()), String(source.size), id]);
+    await this.#handle.command("SREM", names.index("uploads"), upload);
   }
 
   async renew({ scope, hash }: BlobKey): Promise<number | null> {
@@ -96,8 +98,10 @@ export class RedisBlobs implements BlobStore {
     return (await this.#handle.run(REMOVE, keys, [hash, found.text])).length > 0;
   }
 
+  /** Also removes the chunks of processes that were killed. */
   async *list(scope?: string): AsyncGenerator<ListedBlob> {
     const { names } = this.#handle;
+    await this.#removeLeftovers();
     const scopes =
       scope === undefined ? await this.#handle.command<string[]>("SMEMBERS", names.index("blobs")) : [scope];
     for (const id of scopes) {
@@ -108,6 +112,18 @@ export class RedisBlobs implements BlobStore {
         const { size, renewedAt } = found;
         yield { scope: id, hash, size, renewedAt, ageMs: this.#now() - renewedAt };
       }
+    }
+  }
+
+  async #removeLeftovers(): Promise<void> {
+    const { names } = this.#handle;
+    for (const upload of await this.#handle.command<string[]>("SMEMBERS", names.index("uploads"))) {
+      const [scope, id] = JSON.parse(upload) as readonly [string, string];
+      // The chunks of other machines expire.
+      if (!isUploadOver(id)) continue;
+      const kept = await this.#handle.command<string[]>("HVALS", names.blobs(scope));
+      if (!kept.some((text) => text.endsWith(`:${id}`))) await this.#handle.command("DEL", names.blobChunks(scope, id));
+      await this.#handle.command("SREM", names.index("uploads"), upload);
     }
   }
 

@@ -87,8 +87,8 @@ export class RedisEraser implements StoreEraser {
   }
 
   /**
-   * Runs a rewrite. First waits for one that is running, which may still contain the erased texts. A rewrite that others
-   * start later covers ours, too.
+   * Runs a rewrite. First waits for one that is running, which may still contain the erased texts. A rewrite that another client starts
+   * later covers our changes, too.
    */
   async #runRewrite(command: string, status: string): Promise<void> {
     await this.#untilIdle();

@@ -2,7 +2,8 @@ import type { LedgerHour, LedgerPage, LedgerTable } from "../../session/ledger.t
 import { defineScript, type RedisHandle } from "./redis-handle.ts";
 
 /**
- * Replaces a page. Sent again after a lost reply, it finds its own stamp. KEYS: the hash, the sorted set. ARGV: the expected
+ * Replaces a page. Idempotent: if it is sent again after a lost reply, it finds its own stamp. KEYS: the hash, the sorted set. ARGV: the
+ * expected
  * stamp or '', the new one, the text, the ended hour or '', its bucket.
  */
 const REPLACE_PAGE = defineScript(`

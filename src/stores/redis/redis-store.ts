@@ -20,8 +20,8 @@ export interface RedisStoreOptions extends BlobOptions {
   /** The prefix of every key (default `skein`), so that several stores can share a server. */
   readonly prefix?: string;
   /**
-   * A last resort against growth: Redis deletes a session, with all its keys and without any event, if nobody appends to it
-   * for so long, unless it has forks. Choose it much longer than the time after which sessions expire.
+   * A last resort against growth: Redis deletes a session, with all its keys and without any event, if there was no append for this time,
+   * unless it has forks. Choose it much longer than the time after which sessions expire.
    */
   readonly ttlSeconds?: number;
   /** The clock to use. By default, the system clock, but for leases the clock of the server. */

@@ -53,7 +53,7 @@ export class SessionIndex {
   }
 
   /**
-   * The same, but tolerates a server that refuses writes, so that listing works with a full disk. Returns the sessions whose
+   * Like `refresh`, but tolerates a server that refuses writes, so that listing works with a full disk. Returns the sessions whose
    * records could not be updated, each with the error.
    */
   async refreshIfWritable(): Promise<ReadonlyMap<string, unknown>> {

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { type Coroutine, type MaybePromise, runAsync, runSync, waitFor } from "./coroutine.ts";
+import type { MaybePromise } from "../../session/store-driver.ts";
+import { type Coroutine, runAsync, runSync, waitFor } from "./coroutine.ts";
 
 function* sum(first: MaybePromise<number>, second: () => MaybePromise<number>): Coroutine<number> {
   const one = yield* waitFor(first);

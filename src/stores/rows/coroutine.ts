@@ -1,9 +1,8 @@
-/** A value, or a promise of it: SQLite is synchronous, a database server is not. */
-export type MaybePromise<T> = T | Promise<T>;
+import type { MaybePromise } from "../../session/store-driver.ts";
 
 /**
- * A generator that calls a `RowPort` and yields every promise that it has to wait for. The same code so runs on a
- * synchronous port (`runSync`) and on an asynchronous one (`runAsync`).
+ * A generator that calls a `RowPort` and yields every promise that it has to wait for. In this way, the same code runs on a synchronous
+ * port (`runSync`) and on an asynchronous one (`runAsync`).
  */
 export type Coroutine<T> = Generator<Promise<unknown>, T, unknown>;
 

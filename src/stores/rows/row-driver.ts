@@ -36,7 +36,7 @@ const SLICE_CHARACTERS = 256 * 1024;
 /** Deletes, undeletes and purges sessions. A purge keeps the entries that forks begin with. */
 export type RowRemoval = Pick<StoreDriver, "delete" | "undelete" | "purge">;
 
-/** What a store that keeps logs as rows passes to its `RowDriver`. */
+/** The options of a `RowDriver`, for a store that keeps logs as rows. */
 export interface RowParts<Part extends LogRange, Session extends RowSession<Part>> {
   readonly port: RowPort<Part, Session>;
   readonly cache: SessionCache<Session>;

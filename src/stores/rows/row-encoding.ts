@@ -9,8 +9,8 @@ import { freezeDeep } from "../../internal/freeze-deep.ts";
 import type { StoredRow } from "./row-port.ts";
 
 /**
- * What a row stores beside its entry, as JSON: the summary of the path that ends at the entry, if it is a node, and the
- * head after the entry. The head at any position can therefore be read from one row and the few rows it refers to, and
+ * The derived data in a row, as JSON: the summary of the path that ends at the entry, if it is a node, and the head after the entry. The
+ * head at any position can therefore be read from one row and the few rows it refers to, and
  * an append never rewrites an earlier row.
  *
  * Fields with their default value are left out. Large or rarely changing parts are stored only in the row that changed

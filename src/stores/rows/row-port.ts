@@ -1,6 +1,7 @@
 import type { MakeLimits } from "../complete/session-limits.ts";
 import { SessionError } from "../../session/errors.ts";
-import type { Coroutine, MaybePromise } from "./coroutine.ts";
+import type { MaybePromise } from "../../session/store-driver.ts";
+import type { Coroutine } from "./coroutine.ts";
 import type { EncodedPlan, LocatedHead } from "./row-encoding.ts";
 import type { LogRange } from "./segments.ts";
 
@@ -27,11 +28,11 @@ export interface StoredRow extends StateRow {
   readonly body: string;
 }
 
-/** What `commit` must check, beside the version that the rows were planned on. */
+/** The conditions that `commit` must check, beside the version on which the rows were planned. */
 export interface CommitConditions {
   /** The lease that must be live, or null if none is required. */
   readonly leaseToken: number | null;
-  /** True if nobody has looked up the ids of the rows yet: `commit` must refuse ids that exist. Only if the port `checksIds`. */
+  /** True if the ids of the rows were not looked up yet: `commit` must refuse ids that exist. Only if the port `checksIds`. */
   readonly idsUnchecked: boolean;
 }
 
@@ -45,15 +46,15 @@ export interface NewRowSession<Part extends LogRange> {
 }
 
 /**
- * What a store that keeps logs as rows implements. A port only looks up and writes rows; the row engine decides what an
+ * The interface that a store implements to keep logs as rows. A port only looks up and writes rows; the row engine decides what an
  * append, a read, a fork and a creation do. Each method may return its result synchronously or as a promise.
  */
 export interface RowPort<Part extends LogRange, Session extends RowSession<Part>> {
   /** True if `commit` can refuse rows whose ids exist in the session's own part of the log; the engine then skips looking them up. */
   readonly checksIds: boolean;
-  /** What holds the rows, for error messages: `database x.db`. */
+  /** The name of the store in error messages: `database x.db`. */
   readonly storeName: string;
-  /** The current version of a live session, or of a deleted one, or null. Inside `locked`, nobody else changes it. */
+  /** The current version of a live session, or of a deleted one, or null. Inside `locked`, no other caller changes it. */
   load(sessionId: string, deleted?: boolean): MaybePromise<Session | null>;
   /** The row at a position within a part. */
   rowAt(part: Part, seq: number): MaybePromise<StateRow | undefined>;

@@ -1,5 +1,5 @@
 import type { SessionHead } from "../../session/log/fold.ts";
-import { type RunsIndex, runsIndexOf, type RunsWord } from "../../session/log/open-runs.ts";
+import { type RunsIndex, runsIndexOf, type RunsCondition } from "../../session/log/open-runs.ts";
 
 /** The columns of a session's row by which listings find it by its open runs. */
 export interface RunsColumns {
@@ -30,8 +30,8 @@ export function sameRuns(before: SessionHead, after: SessionHead): boolean {
   return earlier.runs === later.runs && earlier.due === later.due;
 }
 
-/** The kind of run that a query word selects. `running` and `interrupted` both select started runs: only the lease tells them apart. */
-export function runsKindOf(word: RunsWord): RunsKind {
-  if (word === "asking") return "parked";
-  return word === "requested" ? word : "started";
+/** The kind of run that a condition of a query selects. `running` and `interrupted` both select started runs: only the lease tells them apart. */
+export function runsKindOf(condition: RunsCondition): RunsKind {
+  if (condition === "asking") return "parked";
+  return condition === "requested" ? condition : "started";
 }

@@ -1,10 +1,12 @@
 import { type BlobKey, type BlobSource, type BlobStore, type ListedBlob, missingBlob } from "../../session/blob.ts";
+import { hasHolderEnded, thisProcess } from "../../internal/process-identity.ts";
 import { uuidv7 } from "../../internal/uuid.ts";
+import { SessionError } from "../../session/errors.ts";
 import { waitFor } from "../rows/coroutine.ts";
 import type { SqlDatabase } from "./sql-database.ts";
 
 export const CHUNK_BYTES: number = 1024 * 1024;
-/** Chunks of this age without a blob are from a process that was killed while it stored them. */
+/** Chunks of this age without a blob are from a process that was killed, even if that cannot be found out. */
 const LEFTOVER_MS_MIN = 60 * 60 * 1000;
 const LIST_ROWS = 1000;
 
@@ -32,7 +34,7 @@ export class BlobRows implements BlobStore {
 
   async put(key: BlobKey, source: BlobSource): Promise<void> {
     if ((await this.renew(key)) !== null) return;
-    const id = uuidv7();
+    const id = uploadName();
     const { bytesToData, dataEncoding } = this.#database.dialect;
     const add = `INSERT INTO ${this.#chunks} (chunks, number, written_ms, data) VALUES (?, ?, ?, ${bytesToData})`;
     const insert = `INSERT INTO ${this.#blobs} (scope, hash, size, renewed_ms, chunks) VALUES (?, ?, ?, ?, ?)
@@ -60,7 +62,7 @@ export class BlobRows implements BlobStore {
 
   async renew({ scope, hash }: BlobKey): Promise<number | null> {
     const now = this.#now();
-    // A clock that stands still must not hide a renewal.
+    // Two renewals within one clock tick must differ.
     const sql = `UPDATE ${this.#blobs} SET renewed_ms = CASE WHEN renewed_ms < ? THEN ? ELSE renewed_ms + 1 END
       WHERE scope = ? AND hash = ?`;
     return (await this.#database.change(sql, [now, now, scope, hash])) === 0 ? null : this.size({ scope, hash });
@@ -101,10 +103,7 @@ export class BlobRows implements BlobStore {
 
   /** Also removes the chunks of processes that were killed. */
   async *list(scope?: string): AsyncGenerator<ListedBlob> {
-    await this.#database.change(
-      `DELETE FROM ${this.#chunks} WHERE written_ms < ? AND chunks NOT IN (SELECT chunks FROM ${this.#blobs})`,
-      [this.#now() - LEFTOVER_MS_MIN],
-    );
+    await this.#removeLeftovers();
     const where =
       scope === undefined ? "(scope > ? OR (scope = ? AND hash > ?))" : "scope = ? AND scope = ? AND hash > ?";
     const sql = `SELECT scope, hash, size, renewed_ms AS renewed, chunks FROM ${this.#blobs} WHERE ${where}
@@ -122,6 +121,15 @@ export class BlobRows implements BlobStore {
     }
   }
 
+  async #removeLeftovers(): Promise<void> {
+    const sql = `SELECT chunks, MAX(written_ms) AS written FROM ${this.#chunks}
+      WHERE chunks NOT IN (SELECT chunks FROM ${this.#blobs}) GROUP BY chunks`;
+    const drop = `DELETE FROM ${this.#chunks} WHERE chunks = ? AND chunks NOT IN (SELECT chunks FROM ${this.#blobs})`;
+    for (const { chunks, written } of await this.#database.rows<{ chunks: string; written: number | string }>(sql, []))
+      if (isUploadOver(chunks) || Number(written) < this.#now() - LEFTOVER_MS_MIN)
+        await this.#database.change(drop, [chunks]);
+  }
+
   async #find({ scope, hash }: BlobKey): Promise<BlobRow | null> {
     const sql = `SELECT scope, hash, size, renewed_ms AS renewed, chunks FROM ${this.#blobs} WHERE scope = ? AND hash = ?`;
     const [row = null] = await this.#database.rows<BlobRow>(sql, [scope, hash]);
@@ -133,19 +141,33 @@ export class BlobRows implements BlobStore {
   }
 }
 
-/** The bytes of a source in chunks of one size, the last of which may be shorter. */
+/** The name of the chunks of an upload, which tells which process makes it. */
+export function uploadName(): string {
+  return `${uuidv7()}.${Buffer.from(JSON.stringify(thisProcess)).toString("base64url")}`;
+}
+
+/** Whether the process that made an upload has ended. */
+export function isUploadOver(name: string): boolean {
+  return hasHolderEnded(Buffer.from(name.split(".")[1] ?? "", "base64url").toString());
+}
+
+/** The bytes of a source in chunks of one size, the last of which may be shorter. Each is valid only until the next one. */
 export async function* chunksOf(source: BlobSource, size: number): AsyncGenerator<Buffer> {
-  let parts: Uint8Array[] = [];
-  let bytes = 0;
+  const chunk = Buffer.allocUnsafe(Math.min(size, source.size));
+  let [filled, total] = [0, 0];
   for await (const each of source.read()) {
+    total += each.byteLength;
+    if (total > source.size) break;
     for (let at = 0; at < each.byteLength; ) {
-      const part = each.subarray(at, at + size - bytes);
-      parts.push(part);
-      [at, bytes] = [at + part.byteLength, bytes + part.byteLength];
-      if (bytes < size) continue;
-      yield Buffer.concat(parts);
-      [parts, bytes] = [[], 0];
+      const part = each.subarray(at, at + chunk.length - filled);
+      chunk.set(part, filled);
+      [at, filled] = [at + part.byteLength, filled + part.byteLength];
+      if (filled < chunk.length) continue;
+      yield chunk;
+      filled = 0;
     }
   }
-  if (bytes > 0) yield Buffer.concat(parts);
+  if (total !== source.size)
+    throw new SessionError("STORE_FAILED", `A blob of ${source.size} bytes came with another number of bytes.`);
+  if (filled > 0) yield chunk.subarray(0, filled);
 }

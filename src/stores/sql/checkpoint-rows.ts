@@ -6,7 +6,7 @@ import type { SqlDatabase } from "./sql-database.ts";
 
 type CheckpointRow = { readonly body: string };
 
-/** The checkpoints of all sessions. Those of a deleted session are hidden with it. */
+/** The checkpoints of all sessions. The checkpoints of a deleted session are hidden. */
 export class CheckpointRows implements CheckpointTable {
   readonly #database: SqlDatabase;
   readonly #table: string;

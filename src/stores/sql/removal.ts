@@ -21,7 +21,7 @@ interface ForkedRow {
   readonly version: number | string;
 }
 
-/** What removing a session requires of the tables that differ between stores. Each runs in the given transaction. */
+/** The statements for removing a session that differ between stores. Each runs in the given transaction. */
 export interface RemovalStatements {
   /** Marks live sessions as deleted, ends their leases and prevents appends. Returns false if none is live. */
   markDeleted(transaction: SqlRunner, sessionIds: readonly string[], at: string): Coroutine<boolean>;

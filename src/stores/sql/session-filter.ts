@@ -8,7 +8,7 @@ export interface SessionFilter {
   readonly values: readonly SqlValue[];
 }
 
-/** A query without its page. With `keys`, only those sessions can match. */
+/** A query without the limit and the cursor of a page. With `keys`, only those sessions can match. */
 export interface ListedQuery extends Omit<SessionQuery, "limit" | "cursor"> {
   readonly keys?: readonly number[];
 }

@@ -1,4 +1,5 @@
-import type { Coroutine, MaybePromise } from "../rows/coroutine.ts";
+import type { MaybePromise } from "../../session/store-driver.ts";
+import type { Coroutine } from "../rows/coroutine.ts";
 
 /** A value that can be bound to a statement. */
 export type SqlValue = string | number | bigint | null;

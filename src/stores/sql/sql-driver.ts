@@ -2,11 +2,11 @@ import type { Entry } from "../../session/log/entry.ts";
 import type { SessionHead } from "../../session/log/fold.ts";
 import { PAGE_ITEMS_MAX } from "../../session/limits.ts";
 import type { SearchTerm } from "../../session/search.ts";
-import type { ListPosition, SessionListing } from "../../session/store-driver.ts";
+import type { ListPosition, MaybePromise, SessionListing } from "../../session/store-driver.ts";
 import type { SearchHit, SessionQuery, StoreEraser } from "../../session/store.ts";
 import { searchByScan } from "../complete/search-by-scan.ts";
 import { readRange } from "../complete/valid-arguments.ts";
-import type { MaybePromise } from "../rows/coroutine.ts";
+
 import { RowDriver, type RowParts } from "../rows/row-driver.ts";
 import type { Segment } from "../rows/segments.ts";
 import { BlobRows } from "./blob-rows.ts";
@@ -26,12 +26,12 @@ export interface SqlListing extends SessionListing {
 
 /** A count of rows that should not exist, such as entries without a session. */
 export interface LeftoverCount {
-  /** What is counted, as in `rows of entries`. */
+  /** The unit of the count, as in `rows of entries`. */
   readonly what: string;
   readonly sql: string;
 }
 
-/** What an SQL store passes to its `SqlDriver`. */
+/** The options of an `SqlDriver`. */
 export interface SqlParts<Session extends SqlSession>
   extends Omit<RowParts<Segment, Session>, "port" | "removal" | "checkpoints"> {
   readonly port: SqlPort<Session>;

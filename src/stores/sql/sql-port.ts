@@ -1,4 +1,5 @@
-import type { Coroutine, MaybePromise } from "../rows/coroutine.ts";
+import type { MaybePromise } from "../../session/store-driver.ts";
+import type { Coroutine } from "../rows/coroutine.ts";
 import type { RowPort, RowSession } from "../rows/row-port.ts";
 import type { Segment } from "../rows/segments.ts";
 import type { SqlRunner } from "./sql-database.ts";

@@ -8,7 +8,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { thisProcess } from "../../internal/process-identity.ts";
 import type { EntryDraft } from "../../session/log/entry.ts";
 import { createHeader } from "../../session/log/header.ts";
-import type { RunsWord } from "../../session/log/open-runs.ts";
+import type { RunsCondition } from "../../session/log/open-runs.ts";
 import type { SessionQuery, SessionStore } from "../../session/store.ts";
 import { openMemoryStore } from "../memory/index.ts";
 import type { SqliteDatabase } from "./sqlite-handle.ts";
@@ -223,7 +223,7 @@ test("counts a run as interrupted as soon as the process with the lease has ende
   );
   setHolder.run(JSON.stringify({ ...thisProcess, pid }), "dead");
   setHolder.run(null, "unknown");
-  const found = async (runs: RunsWord): Promise<string[]> =>
+  const found = async (runs: RunsCondition): Promise<string[]> =>
     (await store.list({ runs })).items.map(({ header }) => header.id).sort();
   expect([await found("running"), await found("interrupted")]).toEqual([["alive", "unknown"], ["dead"]]);
   expect(await store.count({ runs: "running" })).toBe(2);

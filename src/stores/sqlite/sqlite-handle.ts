@@ -137,9 +137,9 @@ export class SqliteHandle implements SqlDatabase {
   }
 
   /**
-   * Ends a statement that found the database locked. libsql leaves it in the middle, and as long as one is there SQLite
-   * commits nothing that others write on the connection, though it says that they have. Where nothing may be written, the
-   * statement fails, which is an end.
+   * Ends a statement that found the database locked. libsql leaves such a statement unfinished, and as long as there is one, SQLite commits
+   * no later write of the connection, although it reports success. With `query_only` set, repeating the statement makes it fail, which ends
+   * it.
    */
   #endStatement(step: () => unknown): void {
     this.#connection.exec("PRAGMA query_only = ON");

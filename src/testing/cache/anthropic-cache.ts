@@ -90,7 +90,7 @@ function positionsOf(body: Fields, model: string): Position[] {
   if (!Array.isArray(messages) || messages.length === 0)
     throw new SessionError("INVALID_OPTION", "The request has no messages.");
   const { format, ...effort } = fieldsOf(output);
-  const said = saidIn(messages.map(fieldsOf), keepsThinking(model));
+  const said = textOfParts(messages.map(fieldsOf), keepsThinking(model));
   const hasImages = said.some(({ block }) => JSON.stringify(block).includes('"type":"image"'));
   const positions: Position[] = [];
   let [hash, tokens, markers] = [chained("", model), 0, 0];
@@ -116,7 +116,7 @@ function positionsOf(body: Fields, model: string): Position[] {
 }
 
 /** The blocks of messages, as the model is shown them. */
-function saidIn(messages: readonly Fields[], isThinkingKept: boolean): { role: unknown; block: unknown }[] {
+function textOfParts(messages: readonly Fields[], isThinkingKept: boolean): { role: unknown; block: unknown }[] {
   const blocks = messages.flatMap(({ role, content }) => {
     const parts = typeof content === "string" ? [{ type: "text", text: content }] : listOf(content);
     return parts.map((block) => ({ role, block }));

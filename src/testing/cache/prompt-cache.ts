@@ -3,7 +3,7 @@ import { SessionError, show } from "../../session/errors.ts";
 import { AnthropicCache } from "./anthropic-cache.ts";
 import { OpenAICache } from "./openai-cache.ts";
 
-/** What to emulate. */
+/** Options of the emulated cache. */
 export interface PromptCacheInit {
   readonly provider: "anthropic" | "openai";
   /** The model whose rules apply to a body without a model. */

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { setImmediate } from "node:timers/promises";
 import type { ModelCase, ModelSubject } from "../model-case.ts";
-import { askInPieces, hello, saidIn } from "./model-requests.ts";
+import { askInPieces, hello, textOfParts } from "./model-requests.ts";
 
 /** Cases: aborting a request. */
 export const abortCases: readonly ModelCase[] = [
@@ -71,7 +71,7 @@ export const abortCases: readonly ModelCase[] = [
       const model = await subject.open();
       const controller = new AbortController();
       await assert.rejects(async () => model.complete(hello, { signal: AbortSignal.abort() }));
-      assert.notEqual(saidIn((await model.complete(hello, { signal: controller.signal })).content, "text"), "");
+      assert.notEqual(textOfParts((await model.complete(hello, { signal: controller.signal })).content, "text"), "");
     },
   },
 ];

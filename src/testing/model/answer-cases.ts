@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { copyJson, sameJson } from "../../internal/json.ts";
 import { USAGE_FIELDS } from "../../session/usage.ts";
 import type { ModelCase } from "../model-case.ts";
-import { ask, hello, repeatRequest, saidIn } from "./model-requests.ts";
+import { ask, hello, repeatRequest, textOfParts } from "./model-requests.ts";
 
 /** Cases: answers. */
 export const answerCases: readonly ModelCase[] = [
@@ -19,7 +19,7 @@ export const answerCases: readonly ModelCase[] = [
     name: 'answers a question with text and the stop reason "stop"',
     async run(subject) {
       const reply = await ask(subject, hello);
-      assert.notEqual(saidIn(reply.content, "text").trim(), "");
+      assert.notEqual(textOfParts(reply.content, "text").trim(), "");
       assert.equal(reply.toolCalls?.length ?? 0, 0);
       assert.equal(reply.stopReason ?? "stop", "stop");
     },
@@ -58,7 +58,7 @@ export const answerCases: readonly ModelCase[] = [
       const words = ["alpha", "bravo", "charlie", "delta", "echo"].map((word) => `${word}-7291`);
       const replies = await Promise.all(words.map((word) => model.complete(repeatRequest(word))));
       for (const [index, reply] of replies.entries()) {
-        const text = saidIn(reply.content, "text");
+        const text = textOfParts(reply.content, "text");
         assert.deepEqual(
           words.filter((word) => text.includes(word)),
           [words[index]],
@@ -70,7 +70,7 @@ export const answerCases: readonly ModelCase[] = [
     name: "returns characters of all scripts unchanged",
     async run(subject) {
       const word = "naïve-漢字-😀";
-      assert(saidIn((await ask(subject, repeatRequest(word))).content, "text").includes(word));
+      assert(textOfParts((await ask(subject, repeatRequest(word))).content, "text").includes(word));
     },
   },
 ];

@@ -93,7 +93,7 @@ export function checkReply(reply: ModelReply): void {
 }
 
 /** The concatenated parts of one type in an answer. */
-export function saidIn(content: Content | null, type: "text" | "thinking"): string {
+export function textOfParts(content: Content | null, type: "text" | "thinking"): string {
   if (content === null) return "";
   if (typeof content === "string") return type === "text" ? content : "";
   return content.flatMap((part: ContentPart) => (part.type === type ? [part.text] : [])).join("");

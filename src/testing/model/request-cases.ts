@@ -3,7 +3,7 @@ import type { ModelRequest } from "../../agent/model/model.ts";
 import { freezeDeep } from "../../internal/freeze-deep.ts";
 import type { Message } from "../../session/message.ts";
 import type { ModelCase } from "../model-case.ts";
-import { ask, askOrRefuse, hello, orderTools, saidIn, whereIsIt } from "./model-requests.ts";
+import { ask, askOrRefuse, hello, orderTools, textOfParts, whereIsIt } from "./model-requests.ts";
 
 // A PNG of one black pixel.
 const PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg==";
@@ -42,7 +42,7 @@ export const requestCases: readonly ModelCase[] = [
         { role: "user", content: "Good morning." },
         ...hello.messages,
       ];
-      assert.notEqual(saidIn((await ask(subject, { messages })).content, "text"), "");
+      assert.notEqual(textOfParts((await ask(subject, { messages })).content, "text"), "");
     },
   },
   {
@@ -52,7 +52,7 @@ export const requestCases: readonly ModelCase[] = [
         { type: "text", text: "Say hello" },
         { type: "text", text: "in one short sentence." },
       ] as const;
-      assert.notEqual(saidIn((await ask(subject, { messages: [{ role: "user", content }] })).content, "text"), "");
+      assert.notEqual(textOfParts((await ask(subject, { messages: [{ role: "user", content }] })).content, "text"), "");
     },
   },
   {
@@ -60,7 +60,7 @@ export const requestCases: readonly ModelCase[] = [
     needs: ["tools"],
     async run(subject) {
       const request: ModelRequest = { messages: [...history(), ...hello.messages], tools: orderTools };
-      assert.notEqual(saidIn((await ask(subject, request)).content, "text"), "");
+      assert.notEqual(textOfParts((await ask(subject, request)).content, "text"), "");
     },
   },
   {
@@ -71,7 +71,7 @@ export const requestCases: readonly ModelCase[] = [
         { type: "image", mediaType: "image/png", data: PIXEL },
       ] as const;
       const reply = await askOrRefuse(subject, { messages: [{ role: "user", content }] });
-      if (reply !== null) assert.notEqual(saidIn(reply.content, "text"), "");
+      if (reply !== null) assert.notEqual(textOfParts(reply.content, "text"), "");
     },
   },
   {
@@ -79,7 +79,7 @@ export const requestCases: readonly ModelCase[] = [
     async run(subject) {
       const settings = { temperature: 0, maxOutputTokens: 2048, stop: ["\n\n\n"], thinkingLevel: "low" };
       const reply = await askOrRefuse(subject, { ...hello, ...settings });
-      if (reply !== null) assert.notEqual(saidIn(reply.content, "text"), "");
+      if (reply !== null) assert.notEqual(textOfParts(reply.content, "text"), "");
     },
   },
 ];

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { ModelCase } from "../model-case.ts";
-import { askInPieces, checkReply, hello, joinPieces, repeatRequest, saidIn } from "./model-requests.ts";
+import { askInPieces, checkReply, hello, joinPieces, repeatRequest, textOfParts } from "./model-requests.ts";
 
 /** Cases: streaming. */
 export const streamCases: readonly ModelCase[] = [
@@ -24,7 +24,7 @@ export const streamCases: readonly ModelCase[] = [
       const model = await subject.open();
       const { whole, joined } = joinPieces(model, await askInPieces(model, hello));
       for (const type of ["text", "thinking"] as const) {
-        assert.equal(saidIn(joined.content, type), saidIn(whole.content, type));
+        assert.equal(textOfParts(joined.content, type), textOfParts(whole.content, type));
       }
       assert.deepEqual(joined.toolCalls ?? [], whole.toolCalls ?? []);
       assert.deepEqual(joined.usage, whole.usage);
@@ -39,7 +39,7 @@ export const streamCases: readonly ModelCase[] = [
       const unstreamed = await model.complete(request);
       const { whole } = joinPieces(model, await askInPieces(model, request));
       checkReply(unstreamed);
-      for (const reply of [unstreamed, whole]) assert(saidIn(reply.content, "text").includes("golf-7291"));
+      for (const reply of [unstreamed, whole]) assert(textOfParts(reply.content, "text").includes("golf-7291"));
       assert.equal(whole.stopReason ?? "stop", unstreamed.stopReason ?? "stop");
       assert.equal(whole.provider, unstreamed.provider);
       assert.equal(
@@ -57,7 +57,7 @@ export const streamCases: readonly ModelCase[] = [
       const words = ["hotel-7291", "india-7291", "juliett-7291"];
       const streams = await Promise.all(words.map((word) => askInPieces(model, repeatRequest(word))));
       for (const [index, deltas] of streams.entries()) {
-        const text = saidIn(joinPieces(model, deltas).whole.content, "text");
+        const text = textOfParts(joinPieces(model, deltas).whole.content, "text");
         assert.deepEqual(
           words.filter((word) => text.includes(word)),
           [words[index]],
@@ -74,7 +74,7 @@ export const streamCases: readonly ModelCase[] = [
         assert.notEqual(delta.type, "finish");
         break;
       }
-      assert.notEqual(saidIn((await model.complete(hello)).content, "text"), "");
+      assert.notEqual(textOfParts((await model.complete(hello)).content, "text"), "");
     },
   },
 ];

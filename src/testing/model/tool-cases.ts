@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import type { Model, ModelReply, ModelRequest } from "../../agent/model/model.ts";
 import type { Message } from "../../session/message.ts";
 import type { ModelCase } from "../model-case.ts";
-import { ask, askInPieces, checkReply, joinPieces, orderTools, saidIn, whereIsIt } from "./model-requests.ts";
+import { ask, askInPieces, checkReply, joinPieces, orderTools, textOfParts, whereIsIt } from "./model-requests.ts";
 
 const required: ModelRequest = { messages: [whereIsIt], tools: orderTools, toolChoice: "required" };
 
@@ -31,7 +31,7 @@ export const toolCases: readonly ModelCase[] = [
       const content = "Where is order 4711? Answer without a tool, even if you have to guess.";
       const reply = await ask(subject, { ...required, messages: [{ role: "user", content }], toolChoice: "none" });
       assert.equal(reply.toolCalls?.length ?? 0, 0);
-      assert.notEqual(saidIn(reply.content, "text"), "");
+      assert.notEqual(textOfParts(reply.content, "text"), "");
     },
   },
   {
@@ -96,5 +96,5 @@ async function checkContinues(
   const kept = JSON.parse(JSON.stringify(called)) as Message;
   const reply = await model.complete({ messages: [whereIsIt, kept, ...results], tools: orderTools });
   checkReply(reply);
-  assert(saidIn(reply.content, "text") !== "" || (reply.toolCalls?.length ?? 0) > 0, "the model continues");
+  assert(textOfParts(reply.content, "text") !== "" || (reply.toolCalls?.length ?? 0) > 0, "the model continues");
 }

@@ -43,8 +43,8 @@ export async function appears(sandbox: Sandbox, path: string): Promise<void> {
 }
 
 /**
- * A shell command that starts a process which holds a file lock until it is killed. `start` is the command, in which `HOLD`
- * is replaced by that process. The file `<lock>.ready` is created when the lock is held.
+ * A shell command that starts a process which holds a file lock until it is killed. `start` is the command, in which `HOLD` is replaced by
+ * the command of the background process. The file `<lock>.ready` is created when the lock is held.
  */
 export function holding(lock: string, start: string): string {
   return start.replace(

@@ -55,7 +55,7 @@ const data = image.toString("base64");
 const cut = { type: "image", mediaType: "image/png", name: "a.png", blob: nameOf(image), bytes: image.length } as const;
 
 /** A draft of each type that can carry data. */
-const carriers: readonly (readonly [what: string, draft: EntryDraft])[] = [
+export const carriers: readonly (readonly [what: string, draft: EntryDraft])[] = [
   ["a message", pictured(image)],
   [
     "the result of a call",

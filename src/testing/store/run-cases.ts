@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import type { EntryDraft } from "../../session/log/entry.ts";
-import { answerIdOf, requestIdOf, type RunsWord } from "../../session/log/open-runs.ts";
+import { answerIdOf, requestIdOf, type RunsCondition } from "../../session/log/open-runs.ts";
 import type { SessionStore } from "../../session/store.ts";
 import { openAgain, type StoreCase } from "../store-case.ts";
 import { entriesOf, headOf, listAll, make, openIn, refuses, unchanged } from "./store-checks.ts";
 import { status, user } from "./drafts.ts";
 
 const LONG_MS = 60_000;
-const WORDS: readonly RunsWord[] = ["requested", "running", "asking", "interrupted"];
+const WORDS: readonly RunsCondition[] = ["requested", "running", "asking", "interrupted"];
 
 /** Cases: open runs, and listing sessions by them. */
 export const runCases: readonly StoreCase[] = [
@@ -135,7 +135,7 @@ export const runCases: readonly StoreCase[] = [
       assert.deepEqual(await due("2030-01-01T00:00:00.000Z"), ["answered", "requested"]);
       assert.deepEqual(await due("2040-01-01T00:00:00.001Z"), ["answered", "expiring", "later", "requested"]);
       assert.deepEqual(await listAll(store, { runs: "asking", dueBefore: "2040-01-01T00:00:00.001Z" }), ["expiring"]);
-      await refuses(store.list({ runs: "open" as RunsWord }), "INVALID_QUERY");
+      await refuses(store.list({ runs: "open" as RunsCondition }), "INVALID_QUERY");
       await refuses(store.list({ dueBefore: "tomorrow" }), "INVALID_QUERY");
     },
   },
@@ -174,9 +174,9 @@ async function makeOneOfEach(store: SessionStore): Promise<void> {
   }
 }
 
-async function found(store: SessionStore): Promise<Record<RunsWord, string[]>> {
+async function found(store: SessionStore): Promise<Record<RunsCondition, string[]>> {
   const lists = await Promise.all(WORDS.map(async (runs) => [runs, (await listAll(store, { runs })).toSorted()]));
-  return Object.fromEntries(lists) as Record<RunsWord, string[]>;
+  return Object.fromEntries(lists) as Record<RunsCondition, string[]>;
 }
 
 function request(runId: string, more: { readonly input?: string; readonly notBefore?: string } = {}): EntryDraft {

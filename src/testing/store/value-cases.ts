@@ -21,7 +21,7 @@ const TEXTS: readonly [what: string, text: string][] = [
 
 const SCHEMA = { type: "object", properties: { zone: {}, a: {}, mm: {} }, required: ["zone"], $id: "x" };
 
-/** What goes back to a provider byte for byte: tools, its own data, arguments. */
+/** The values that a provider must get back byte for byte: tools, its own data, arguments. */
 const ORDERED: readonly EntryDraft[] = [
   { type: "setup", agent: "clerk", tools: [{ name: "look", description: "Looks.", parameters: SCHEMA }], id: "1" },
   {

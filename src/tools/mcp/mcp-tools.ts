@@ -138,7 +138,7 @@ function makeTool(client: McpClient, listed: unknown, options: McpToolsOptions):
   });
 }
 
-/** What the order of tools goes by: the prefix that the caller chose, else how the server calls itself. */
+/** The name by which tools are sorted: the caller's prefix, else the server's own name. */
 function serverName(client: McpClient, { prefix = "" }: McpToolsOptions): string {
   const { getServerVersion } = client as { getServerVersion?: () => { readonly name?: unknown } | undefined };
   const name = prefix === "" ? getServerVersion?.call(client)?.name : prefix;

@@ -4,7 +4,7 @@ import { RequestBoundary } from "../request/request-boundary.tsx";
 import { useClient } from "../request/use-client.ts";
 import { useRevised } from "../request/use-revised.ts";
 import { COMPUTED_COST, formatCost, formatCount, formatDuration } from "../sessions/list/amounts.ts";
-import { titleOf } from "../sessions/session-look.ts";
+import { titleOf } from "../sessions/session-status.ts";
 import { addressOf } from "../shell/route.ts";
 
 /** How many sessions are measured; each needs a request. */

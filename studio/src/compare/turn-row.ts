@@ -4,7 +4,7 @@ import type { ToolCall } from "../../../src/session/message.ts";
 import { spokenText } from "../request/spoken-text.ts";
 import { outputOf } from "../transcript/content/call-output.ts";
 
-/** What a comparison shows of an entry. */
+/** An entry as a comparison shows it. */
 export interface TurnRow {
   readonly id: string;
   /** The role, or the kind of entry: `user`, `assistant`, `tool`, `summary`, … */

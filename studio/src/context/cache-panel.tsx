@@ -12,7 +12,7 @@ type Cause = NonNullable<Report["answers"][number]["cause"]>;
 /** The latest answers that are shown. */
 const ANSWERS = 20;
 
-/** What the answers of a session had from the provider's prompt cache, and why some had less than they could. */
+/** Shows how the answers of a session used the provider's prompt cache, and why some read less than they could. */
 export function CachePanel({ session, live }: Pick<SessionProps, "session" | "live">): ReactNode {
   const client = useClient();
   const { id } = session.header;
@@ -37,25 +37,30 @@ function Loaded({ report }: { readonly report: Report }): ReactNode {
   return (
     <>
       <dl className="context-facts">
-        <dt>Re-write factor</dt>
+        <dt title="What was processed anew, divided by the tokens of the context: 1.00 if every token was processed once">
+          Re-write factor
+        </dt>
         <dd>{rewriteFactor.toFixed(2)}</dd>
         <dt>Read from a cache</dt>
         <dd>
-          {readTokens.toLocaleString("en")} of {inputTokens.toLocaleString("en")} tokens ({share} %)
+          {readTokens.toLocaleString("en")} of {inputTokens.toLocaleString("en")} tokens ({share}&nbsp;%)
         </dd>
         <dt>Processed anew</dt>
         <dd>{writtenTokens.toLocaleString("en")} tokens</dd>
       </dl>
       {causes.some(({ tokens }) => tokens > 0) && (
-        <ul className="context-roles small">
-          {causes
-            .filter(({ tokens }) => tokens > 0)
-            .map(({ type, tokens }) => (
-              <li key={type}>
-                {WORDS[type]}: {tokens.toLocaleString("en")} tokens
-              </li>
-            ))}
-        </ul>
+        <>
+          <p className="small soft">Of these, the cache could have had, by cause:</p>
+          <ul className="context-roles small">
+            {causes
+              .filter(({ tokens }) => tokens > 0)
+              .map(({ type, tokens }) => (
+                <li key={type}>
+                  {WORDS[type]}: {tokens.toLocaleString("en")} tokens
+                </li>
+              ))}
+          </ul>
+        </>
       )}
       {broken.length > 0 && (
         <details>
@@ -84,7 +89,7 @@ const WORDS: Readonly<Record<Cause["type"], string>> = {
   transform: "transform",
   branch: "other branch",
   model: "other model",
-  provider: "provider",
+  provider: "the provider read less",
   unknown: "unknown",
 };
 

@@ -85,7 +85,7 @@ const Part = memo(function Part(props: PartProps): ReactNode {
           <span className={`context-dot context-${message.role}`} aria-hidden="true" />
           <span className="context-part-who">
             {number}. {who}
-            {message.agent !== undefined && ` (${visibleText(message.agent)})`}
+            {message.agent !== undefined && message.agent !== message.role && ` (${visibleText(message.agent)})`}
           </span>
           {part.edit !== undefined && <span className="tag context-tag">edited</span>}
           {summary && <span className="tag context-tag">summary of earlier messages</span>}

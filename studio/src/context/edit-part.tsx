@@ -6,7 +6,7 @@ import { useClient } from "../request/use-client.ts";
 
 type EditPreview = Awaited<ReturnType<SessionsClient["previewEdit"]>>;
 
-/** Leaves a message out of the context, shortens it, or brings back what was said. Shows what that saves and loses before. */
+/** Leaves a message out of the context, shortens it, or restores the original. Previews the saved tokens and the lost cache. */
 export function EditPart({
   sessionId,
   part: { entryId, message, edit },
@@ -62,7 +62,7 @@ export function EditPart({
             </button>
           </>
         )}
-        {edit !== undefined && <BringBack sessionId={sessionId} editId={edit.editId} onChanged={onChanged} />}
+        {edit !== undefined && <UndoEdit sessionId={sessionId} editId={edit.editId} onChanged={onChanged} />}
       </div>
       <Numbers
         sessionId={sessionId}
@@ -80,7 +80,7 @@ export function EditPart({
 }
 
 /** Takes an edit back. */
-export function BringBack({
+export function UndoEdit({
   sessionId,
   editId,
   onChanged,
@@ -111,7 +111,7 @@ export function BringBack({
 /** How long a text must stay unchanged before its numbers are asked for. */
 const TYPING_MS = 400;
 
-/** What an edit saves in each later request, and what a cache loses once. */
+/** Shows the tokens that an edit saves in each later request, and the cached tokens that are lost once. */
 export function Numbers({
   sessionId,
   entryId,

@@ -1,7 +1,7 @@
 import type { ReactNode } from "react";
 import type { ContextView } from "skein/client";
 import { visibleText } from "../markdown/visible-text.ts";
-import { BringBack, Numbers } from "./edit-part.tsx";
+import { UndoEdit, Numbers } from "./edit-part.tsx";
 
 /** The messages that edits leave out of a context, and how to bring them back. */
 export function OmittedParts({
@@ -25,7 +25,7 @@ export function OmittedParts({
             <bdi className="soft">{visibleText(preview)}</bdi>
             {edit.reason !== undefined && <p className="soft">Why: {visibleText(edit.reason)}</p>}
             <Numbers sessionId={sessionId} entryId={edit.editId} what="Brought back" />
-            <BringBack sessionId={sessionId} editId={edit.editId} onChanged={onChanged} />
+            <UndoEdit sessionId={sessionId} editId={edit.editId} onChanged={onChanged} />
             <span className="only-for-readers">{entryId}</span>
           </li>
         ))}

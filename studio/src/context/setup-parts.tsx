@@ -8,7 +8,7 @@ import { estimateTokens, type ReadSetup, readSetups } from "./read-setups.ts";
 
 const LINE_CHARACTERS = 300;
 
-/** What stands before the messages of a request: the instructions and the tools of each agent, as recorded. */
+/** Shows the recorded instructions and tools of each agent, which precede the messages of a request. */
 export function SetupParts({
   session,
   context,

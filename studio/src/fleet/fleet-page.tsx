@@ -8,6 +8,7 @@ import { useTitle } from "../shell/use-title.ts";
 import { FleetWaiting } from "./fleet-waiting.tsx";
 import { FleetWorkers } from "./fleet-workers.tsx";
 import { fleetSummary } from "./fleet-summary.ts";
+import { FleetTitlesContext, useReadFleetTitles } from "./fleet-titles.ts";
 import "./fleet.css";
 
 /** How often the page reloads while it is visible. */
@@ -17,6 +18,7 @@ const POLL_MS = 3000;
 export function FleetPage(): ReactNode {
   const client = useClient();
   const fleet = useRevised("fleet", useTicks(POLL_MS), (signal) => client.fleet({ signal }));
+  const titles = useReadFleetTitles(fleet.data);
   useTitle("Fleet");
   return (
     <div className="fleet">
@@ -24,7 +26,7 @@ export function FleetPage(): ReactNode {
       <h1>Fleet</h1>
       <RequestBoundary requested={fleet} what="the fleet">
         {(data) => (
-          <>
+          <FleetTitlesContext value={titles}>
             {fleet.error !== null && (
               <p role="alert" className="fleet-problem">
                 This may not be up to date: {fleet.error.message}
@@ -33,7 +35,7 @@ export function FleetPage(): ReactNode {
             <p className="soft">{fleetSummary(data)}</p>
             <FleetWorkers workers={data.workers} />
             <FleetWaiting fleet={data} />
-          </>
+          </FleetTitlesContext>
         )}
       </RequestBoundary>
     </div>

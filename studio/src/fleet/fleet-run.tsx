@@ -2,6 +2,7 @@ import type { ReactNode } from "react";
 import { visibleText } from "../markdown/visible-text.ts";
 import { addressOf } from "../shell/route.ts";
 import { formatTime } from "../transcript/content/format.ts";
+import { useFleetTitle } from "./fleet-titles.ts";
 
 /** One line for a run: its session, agent, user and time. */
 export function FleetRun({
@@ -19,11 +20,12 @@ export function FleetRun({
   readonly when: string;
   readonly time: string | null;
 }): ReactNode {
+  const title = useFleetTitle(sessionId);
   const who = [runner, userId === null ? "" : `for ${userId}`].filter(Boolean).join(" ");
   return (
     <span className="fleet-run">
-      <a href={addressOf({ page: "session", id: sessionId, view: "talk", options: {} })}>
-        <bdi>{visibleText(sessionId)}</bdi>
+      <a title={sessionId} href={addressOf({ page: "session", id: sessionId, view: "talk", options: {} })}>
+        <bdi>{title ?? visibleText(sessionId)}</bdi>
       </a>{" "}
       {who !== "" && <span>{visibleText(who)}</span>}{" "}
       <span className="soft">

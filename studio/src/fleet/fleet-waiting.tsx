@@ -29,7 +29,9 @@ export function FleetWaiting({ fleet }: { readonly fleet: FleetView }): ReactNod
 
 function WaitingFor({ runner, runs }: { readonly runner: string; readonly runs: readonly RunView[] }): ReactNode {
   const title = runner === "" ? "Any agent" : runner;
-  const blocked = runs.find(({ problem }) => problem !== null)?.problem ?? undefined;
+  const reasons = [...new Set(runs.map(({ problem }) => problem?.detail ?? null))];
+  // The reason that all of them have; otherwise each run has its own.
+  const shared = reasons.length === 1 ? (reasons[0] ?? null) : null;
   const kind = runs.some(({ group }) => group !== null) ? "group" : "agent";
   return (
     <article className="fleet-card" aria-label={`For ${title}`}>
@@ -40,7 +42,7 @@ function WaitingFor({ runner, runs }: { readonly runner: string; readonly runs: 
         {runs.some(({ withoutWorker }) => withoutWorker) ? (
           <strong className="fleet-lack small">No worker has this {kind}</strong>
         ) : (
-          blocked !== undefined && <strong className="fleet-lack small">{visibleText(blocked.detail)}</strong>
+          shared !== null && <strong className="fleet-lack small">{visibleText(shared)}</strong>
         )}
         <span className="fleet-amount small">{runs.length === 1 ? "1 run" : `${runs.length} runs`}</span>
       </header>
@@ -48,6 +50,9 @@ function WaitingFor({ runner, runs }: { readonly runner: string; readonly runs: 
         {runs.map((run) => (
           <li key={`${run.sessionId} ${run.runId}`}>
             <FleetRun sessionId={run.sessionId} userId={run.userId} {...waitOf(run)} />
+            {shared === null && run.problem !== null && (
+              <p className="fleet-lack small">{visibleText(run.problem.detail)}</p>
+            )}
           </li>
         ))}
       </ul>

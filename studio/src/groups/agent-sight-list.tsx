@@ -41,7 +41,7 @@ export function AgentSightList({
       <ol className="group-turns" aria-label={`What ${name} sees`}>
         {sight.told.map((told, index) => (
           <li key={told.entryId ?? `told-${index}`}>
-            <Told told={told} agent={agent} speaker={speakerOf.get(told.entryId ?? "")} />
+            <ReceivedMessage told={told} agent={agent} speaker={speakerOf.get(told.entryId ?? "")} />
           </li>
         ))}
       </ol>
@@ -49,7 +49,7 @@ export function AgentSightList({
   );
 }
 
-function Told({
+function ReceivedMessage({
   told: { message },
   agent,
   speaker,

@@ -12,7 +12,7 @@ export interface ToldMessage {
   readonly message: Message;
 }
 
-/** What an agent would see if it spoke next. */
+/** The messages that an agent would see if it had the next turn. */
 export interface AgentSight {
   readonly told: readonly ToldMessage[];
   /** The number of turns of the context that are hidden from it. */

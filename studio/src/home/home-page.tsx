@@ -1,5 +1,7 @@
 import { type ReactNode, useEffect } from "react";
 import type { Catalogue, ListedSession, Page } from "skein/client";
+import { BudgetBars } from "../budget/budget-bars.tsx";
+import { useBudget } from "../budget/use-budget.ts";
 import { ProgramCards } from "../programs/program-cards.tsx";
 import { countOf, useInbox } from "../questions/use-inbox.ts";
 import { RequestBoundary } from "../request/request-boundary.tsx";
@@ -16,6 +18,7 @@ import "./home.css";
 
 /** How often it is reloaded while it is visible. */
 const POLL_MS = 5000;
+const BUDGET_POLL_MS = 30_000;
 const RUNS_MAX = 5;
 const RECENT_MAX = 8;
 
@@ -37,7 +40,7 @@ export function HomePage(): ReactNode {
     ]);
     return { recent, running, asking, interrupted };
   });
-  // After the lists, which the server has at once.
+  // Loaded after the lists, which the server returns faster.
   const week = useWeek(now.data !== null);
   return (
     <div className="home">
@@ -72,6 +75,7 @@ export function HomePage(): ReactNode {
             </div>
             <div className="home-column">
               <WeekCard week={week.data} />
+              <Budget />
               <Agents />
             </div>
           </div>
@@ -103,7 +107,7 @@ function Tiles({
 }): ReactNode {
   return (
     <ul className="home-tiles">
-      <Tile page="fleet" icon="spark" name="Running" value={now === null ? null : amountOf(now.running)} tone="good" />
+      <Tile page="fleet" icon="spark" name="Running" value={now === null ? null : amountOf(busyOf(now))} tone="good" />
       <Tile page="questions" icon="question" name="Waiting for you" value={questions} tone="warning" />
       <Tile page="fleet" icon="clock" name="Interrupted" value={now && amountOf(now.interrupted)} tone="warning" />
       <Tile page="analytics" icon="chart" name="Cost of the week" value={week?.cost ?? null} tone="plain" />
@@ -113,6 +117,12 @@ function Tiles({
 
 function amountOf({ items, next }: Page<ListedSession>): string {
   return `${items.length}${next === null ? "" : "+"}`;
+}
+
+/** The running sessions without those whose run only waits for an answer. */
+function busyOf({ running, asking }: Now): Page<ListedSession> {
+  const waiting = new Set(asking.items.map(({ header }) => header.id));
+  return { ...running, items: running.items.filter(({ header }) => !waiting.has(header.id)) };
 }
 
 /** The sessions with an open run: those that wait for the user first. */
@@ -150,6 +160,22 @@ function Recent({ sessions }: { readonly sessions: readonly ListedSession[] }): 
         Recent
       </h2>
       <SessionCards sessions={sessions} />
+    </section>
+  );
+}
+
+/** What the user has used up of the server's budgets; nothing without any. */
+function Budget(): ReactNode {
+  const levels = useBudget(useTicks(BUDGET_POLL_MS));
+  if (levels.length === 0) return null;
+  return (
+    <section aria-labelledby="home-budget" className="home-budget">
+      <h2 id="home-budget" className="home-heading">
+        Your budget
+      </h2>
+      <div className="card">
+        <BudgetBars levels={levels} />
+      </div>
     </section>
   );
 }

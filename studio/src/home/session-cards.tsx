@@ -3,7 +3,7 @@ import type { ListedSession } from "skein/client";
 import { frameworkOf } from "../../../src/session/framework.ts";
 import { visibleText } from "../markdown/visible-text.ts";
 import { ageOf, formatCost, formatCount, fullTime } from "../sessions/list/amounts.ts";
-import { markOf, titleOf } from "../sessions/session-look.ts";
+import { markOf, titleOf } from "../sessions/session-status.ts";
 import { SessionMark } from "../sessions/session-mark.tsx";
 import { addressOf } from "../shell/route.ts";
 
@@ -28,21 +28,23 @@ function SessionCard({ session }: { readonly session: ListedSession }): ReactNod
   const first = name === null || firstMessage === name ? null : firstMessage;
   return (
     <a className="home-session" href={addressOf({ page: "session", id: header.id, view: "talk", options: {} })}>
-      <span className="home-session-title">
-        <bdi>{titleOf(session)}</bdi>
+      <span className="home-session-line">
+        <span className="home-session-title">
+          <bdi>{titleOf(session)}</bdi>
+        </span>
+        <SessionMark mark={markOf(session)} />
+        {kept !== null && <span className="tag">{kept.framework}</span>}
+        <span className="home-session-facts small soft">
+          <span>{messageCount === 1 ? "1 message" : `${formatCount(messageCount)} messages`}</span>
+          {cost > 0 && <span>{formatCost(cost)}</span>}
+          <time dateTime={modifiedAt} title={fullTime(modifiedAt)}>
+            {ageOf(modifiedAt, Date.now())}
+          </time>
+        </span>
       </span>
-      <SessionMark mark={markOf(session)} />
-      {kept !== null && <span className="tag">{kept.framework}</span>}
       {first !== null && (
         <bdi className="home-session-first small soft">{visibleText(first.slice(0, FIRST_CHARACTERS))}</bdi>
       )}
-      <span className="home-session-facts small soft">
-        <span>{messageCount === 1 ? "1 message" : `${formatCount(messageCount)} messages`}</span>
-        {cost > 0 && <span>{formatCost(cost)}</span>}
-        <time dateTime={modifiedAt} title={fullTime(modifiedAt)}>
-          {ageOf(modifiedAt, Date.now())}
-        </time>
-      </span>
     </a>
   );
 }

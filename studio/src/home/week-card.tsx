@@ -13,7 +13,7 @@ const POLL_MS = 5 * 60_000;
 const WEEK: Period = { kind: "last", days: 7 };
 const DAY_NAME = new Intl.DateTimeFormat("en", { weekday: "short", timeZone: "UTC" });
 
-/** What the last seven days have cost. */
+/** Shows the cost of the last seven days. */
 export interface Week {
   readonly cost: string;
   readonly tokens: number;

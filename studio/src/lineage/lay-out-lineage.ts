@@ -118,11 +118,11 @@ function layersOf(ids: readonly string[], parents: Links, children: Links): read
 
 /** Moves the sessions of a layer towards their linked sessions, and apart where they would overlap. */
 function settle(layer: readonly string[], links: Links, x: Map<string, number>, widthOf: (id: string) => number): void {
-  const wish = (id: string): number => {
+  const preferredAt = (id: string): number => {
     const others = (links.get(id) ?? []).map((other) => x.get(other) ?? 0);
     return others.length === 0 ? (x.get(id) ?? 0) : others.reduce((sum, each) => sum + each, 0) / others.length;
   };
-  const wanted = layer.map((id) => ({ id, at: wish(id), half: widthOf(id) / 2 })).sort((a, b) => a.at - b.at);
+  const wanted = layer.map((id) => ({ id, at: preferredAt(id), half: widthOf(id) / 2 })).sort((a, b) => a.at - b.at);
   let next = Number.NEGATIVE_INFINITY;
   let moved = 0;
   for (const { id, at, half } of wanted) {

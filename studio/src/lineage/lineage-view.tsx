@@ -21,7 +21,7 @@ export function LineageView({ session, live, options }: SessionProps): ReactNode
   const requested = useRevised(id, live.revision, async (signal) =>
     inOrder(await client.sessions.lineage(id, { signal })),
   );
-  useWhenLookedAt(requested.reload);
+  useReloadOnFocus(requested.reload);
   const shape = options.as === "list" ? "list" : "graph";
   return (
     <section className="lineage" aria-label="Lineage">
@@ -96,7 +96,7 @@ function Totals({ lineage }: { readonly lineage: Lineage }): ReactNode {
 }
 
 /** Reloads when the page becomes visible: a fork made elsewhere does not notify this session. */
-function useWhenLookedAt(reload: () => void): void {
+function useReloadOnFocus(reload: () => void): void {
   useEffect(() => {
     const look = (): void => {
       if (document.visibilityState === "visible") reload();

@@ -50,7 +50,7 @@ export function markPieces(pieces: readonly MarkedPiece[], className: string): (
   };
 }
 
-/** The text that stands at a place of the source, split at the ends of the ranges. */
+/** The text of a range of the source, split at the ends of the marked ranges. */
 function markedText(value: string, at: number, ranges: readonly Range[], className: string): HtmlNode[] {
   const nodes: HtmlNode[] = [];
   let shown = 0;

@@ -10,6 +10,8 @@ export function ProgramCards(): ReactNode {
   const { found, bringIn } = usePrograms();
   if (found.length === 0) return null;
   const files = found.filter(({ sessions }) => sessions !== null);
+  const settled = files.length > 0 && files.every(({ progress }) => progress?.state === "following");
+  if (settled) return <Followed programs={files} others={found.filter(({ sessions }) => sessions === null)} />;
   const begun = files.every(({ progress }) => progress !== null && progress.state !== "failed");
   return (
     <section aria-labelledby="programs-title" className="card programs">
@@ -29,7 +31,7 @@ export function ProgramCards(): ReactNode {
             disabled={bringIn.busy || begun}
             onClick={() => void bringIn.run()}
           >
-            {begun ? (files.some(isImporting) ? "Bringing them in…" : "Brought in") : "Bring them in"}
+            {files.some(isImporting) ? "Bringing them in…" : "Bring them in"}
           </button>
           <p className="small soft">
             {begun
@@ -42,6 +44,37 @@ export function ProgramCards(): ReactNode {
         <p role="alert" className="sessions-problem">
           {bringIn.error.message}
         </p>
+      )}
+    </section>
+  );
+}
+
+const NAMES = new Intl.ListFormat("en");
+
+/** What remains to be said once everything was brought in: which programs are followed, and the others. */
+function Followed({
+  programs,
+  others,
+}: {
+  readonly programs: readonly ProgramView[];
+  readonly others: readonly ProgramView[];
+}): ReactNode {
+  const names = NAMES.format(programs.map(({ title }) => title));
+  return (
+    <section aria-labelledby="programs-title" className="card programs programs-followed">
+      <h2 id="programs-title" className="home-heading">
+        On this machine
+      </h2>
+      <p>
+        {names}: imported, and kept up to date until the server stops. <code>skein serve --follow all</code> begins with
+        it.
+      </p>
+      {others.length > 0 && (
+        <ul className="programs-cards">
+          {others.map((program) => (
+            <ProgramCard key={program.name} program={program} />
+          ))}
+        </ul>
       )}
     </section>
   );
@@ -85,7 +118,7 @@ function Progress({ program: { title, progress } }: { readonly program: ProgramV
         {problem}
       </p>
     );
-  if (state === "following") return <p className="small soft">Imported, and kept up to date.</p>;
+  if (state === "following") return <p className="small soft">Imported</p>;
   return (
     <>
       <progress aria-label={`Import of ${title}`} max={Math.max(files, 1)} value={read} />

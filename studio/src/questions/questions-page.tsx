@@ -5,7 +5,7 @@ import { RequestBoundary } from "../request/request-boundary.tsx";
 import { useClient } from "../request/use-client.ts";
 import { useRequest } from "../request/use-request.ts";
 import { ApprovalCard } from "../run/approval-card.tsx";
-import { titleOf } from "../sessions/session-look.ts";
+import { titleOf } from "../sessions/session-status.ts";
 import { BackLink } from "../shell/back-link.tsx";
 import { addressOf } from "../shell/route.ts";
 import { useTitle } from "../shell/use-title.ts";

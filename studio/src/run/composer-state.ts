@@ -2,7 +2,7 @@ import type { Catalogue, SessionView } from "skein/client";
 import { MAY_NOT } from "../request/use-me.ts";
 import type { Run } from "./use-run.ts";
 
-/** What sending a message does now: start a run, send it to the active run, or nothing, with the reason. */
+/** The effect of sending a message now: it starts a run, is sent to the active run, or is refused with a reason. */
 export type ComposerState =
   /** `note` is a hint about what to do first. */
   | { readonly can: "start"; readonly note: string | null }

@@ -4,6 +4,7 @@ import { visibleText } from "../markdown/visible-text.ts";
 import { useAction } from "../request/use-action.ts";
 import { useMay } from "../request/use-me.ts";
 import { barOf } from "./run-bar-state.ts";
+import type { RunProblem } from "./run-state.ts";
 import type { Run } from "./use-run.ts";
 import "./run.css";
 
@@ -67,7 +68,7 @@ function LastProblem({
   return (
     <div className={stopped ? "run-bar" : "run-bar run-bar-bad"} role={stopped ? "status" : "alert"}>
       <span className="run-bar-text">
-        {stopped ? "The run was stopped. Its messages are kept." : `The run failed: ${run.problem.message}`}
+        {stopped ? "The run was stopped. Its messages are kept." : failureOf(run.problem)}
       </span>
       {problem}
       {again.error !== null && <span role="alert">{again.error.message}</span>}
@@ -81,6 +82,13 @@ function LastProblem({
       </button>
     </div>
   );
+}
+
+/** Of a budget, the note below the bar has the amounts. */
+function failureOf({ code, message }: RunProblem): string {
+  return code === "BUDGET_EXCEEDED"
+    ? "The message was not answered, because a budget is used up."
+    : `The run failed: ${message}`;
 }
 
 /** The error codes of a stopped run. */

@@ -1,4 +1,4 @@
-/** Who answers: an agent (null: the server's first) with a model (null: the agent's own), or a group. */
+/** The chosen runner: an agent (null: the server's first) with a model (null: the agent's own), or a group. */
 export interface RunChoice {
   readonly agent: string | null;
   readonly model: string | null;

@@ -15,7 +15,7 @@ const LOOK_MS = 3000;
 /** The server releases a session a moment after the last event of its run. */
 const LET_GO_MS = 500;
 
-/** The run of a session, whoever started it, with its actions. */
+/** The run of a session, started by any client, with its actions. */
 export interface Run {
   /** The followed run; null without one. */
   readonly id: string | null;

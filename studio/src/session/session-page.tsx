@@ -9,7 +9,7 @@ import { LineageView } from "../lineage/lineage-view.tsx";
 import { visibleText } from "../markdown/visible-text.ts";
 import { RequestBoundary } from "../request/request-boundary.tsx";
 import { SessionActions } from "../sessions/session-actions.tsx";
-import { titleOf } from "../sessions/session-look.ts";
+import { titleOf } from "../sessions/session-status.ts";
 import { BackLink } from "../shell/back-link.tsx";
 import { addressOf, type Route, SESSION_VIEWS, type SessionView as ViewName } from "../shell/route.ts";
 import { useTitle } from "../shell/use-title.ts";

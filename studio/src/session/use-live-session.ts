@@ -7,7 +7,7 @@ import { type Requested, useRequest } from "../request/use-request.ts";
 /** How long new entries are buffered before a redraw, so that a busy session does not block the page. */
 const GATHER_MS = 60;
 
-/** A session that follows all changes, whoever makes them. */
+/** A session that is updated with the changes of all clients. */
 export interface LiveSession extends Requested<SessionView> {
   /** Grows with every change of the session; data that depends on its entries is then reloaded. */
   readonly revision: number;

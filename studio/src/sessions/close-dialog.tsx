@@ -1,7 +1,7 @@
 import { type ReactNode, useEffect, useId, useRef, useState } from "react";
 import type { ListedSession } from "skein/client";
 import { useReturnFocus } from "../shell/use-return-focus.ts";
-import { titleOf } from "./session-look.ts";
+import { titleOf } from "./session-status.ts";
 
 /** Asks for confirmation to close a session, which cannot be undone. */
 export function CloseDialog({

@@ -84,7 +84,7 @@ export function EraseDialog({ userId, onClose }: { readonly userId: string; read
   );
 }
 
-/** What was or would be erased, and what was not. */
+/** Shows the data that was or would be erased, and the data that is kept. */
 function Report({ report, done }: { readonly report: EraseReport; readonly done: boolean }): ReactNode {
   const { sessions, entries, checkpoints, snapshots, keptByForks, notCovered } = report;
   return (

@@ -5,7 +5,7 @@ import { BackLink } from "../shell/back-link.tsx";
 import { CloseDialog } from "./close-dialog.tsx";
 import { Menu, type MenuItem } from "./menu.tsx";
 import { RenameForm } from "./rename-form.tsx";
-import { markOf } from "./session-look.ts";
+import { markOf } from "./session-status.ts";
 import { SessionMark } from "./session-mark.tsx";
 import { announceChange } from "./session-signals.ts";
 import { type SessionLife, useSessionLife } from "./use-session-life.ts";

@@ -1,6 +1,6 @@
 /** An action that can be undone for a while. */
 export interface Undoable {
-  /** What was done, as a sentence. */
+  /** The completed action, as a sentence. */
   readonly text: string;
   readonly undo: () => Promise<unknown>;
 }

@@ -3,7 +3,7 @@ import type { ListedSession } from "skein/client";
 import { useAction } from "../request/use-action.ts";
 import { useClient } from "../request/use-client.ts";
 import { goTo } from "../shell/route.ts";
-import { titleOf } from "./session-look.ts";
+import { titleOf } from "./session-status.ts";
 import { announceChange, offerUndo } from "./session-signals.ts";
 
 /** The lifecycle actions on a session, and the error of the last one. */

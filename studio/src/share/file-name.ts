@@ -1,5 +1,5 @@
 import type { ExportRequest, ListedSession } from "skein/client";
-import { titleOf } from "../sessions/session-look.ts";
+import { titleOf } from "../sessions/session-status.ts";
 
 /** The formats of an export. */
 export type ExportFormat = NonNullable<ExportRequest["format"]>;

@@ -1,12 +1,10 @@
-import { type ReactNode, useState } from "react";
-import { AnalyticsPage } from "../analytics/analytics-page.tsx";
+import { lazy, type ReactNode, Suspense, useEffect, useState } from "react";
 import { FleetPage } from "../fleet/fleet-page.tsx";
 import { HomePage } from "../home/home-page.tsx";
 import { QuestionsPage } from "../questions/questions-page.tsx";
 import { InboxContext, useReadInbox } from "../questions/use-inbox.ts";
 import { connect, forgetToken, keptToken } from "../request/client.ts";
 import { ClientContext } from "../request/use-client.ts";
-import { SessionPage } from "../session/session-page.tsx";
 import { SessionsSidebar } from "../sessions/sessions-sidebar.tsx";
 import { ConnectionBanner } from "./connection-banner.tsx";
 import { Icon } from "./icon.tsx";
@@ -14,8 +12,19 @@ import { Mark } from "./mark.tsx";
 import { Pages } from "./pages.tsx";
 import { Palette, PaletteButton, usePaletteKey } from "./palette.tsx";
 import { SignIn } from "./sign-in.tsx";
-import { addressOf, goTo, type Route, useRoute } from "./route.ts";
+import { addressOf, goTo, parseRoute, type Route, useRoute } from "./route.ts";
 import "./app.css";
+
+// The first page needs neither the transcript with Markdown and trees nor the charts, which are most of the program.
+const loadSession = () => import("../session/session-page.tsx");
+const loadAnalytics = () => import("../analytics/analytics-page.tsx");
+const SessionPage = lazy(() => loadSession().then(({ SessionPage: page }) => ({ default: page }), orNotLoaded));
+const AnalyticsPage = lazy(() => loadAnalytics().then(({ AnalyticsPage: page }) => ({ default: page }), orNotLoaded));
+// A link to a session does not wait for the user to be known.
+if (parseRoute(window.location.hash).page === "session") void loadSession().catch(() => {});
+
+/** How long after the first page the rest of the program is loaded, so that opening a session does not wait for it. */
+const REST_MS = 1000;
 
 /** The studio. */
 export function App(): ReactNode {
@@ -44,6 +53,10 @@ function Studio({ onSignOut }: { readonly onSignOut: () => void }): ReactNode {
   const inbox = useReadInbox();
   const [palette, setPalette] = useState(false);
   usePaletteKey(() => setPalette(true));
+  useEffect(() => {
+    const timer = setTimeout(() => void Promise.allSettled([loadSession(), loadAnalytics()]), REST_MS);
+    return () => clearTimeout(timer);
+  }, []);
   return (
     <InboxContext value={inbox}>
       <div className={`app app-${route.page}`}>
@@ -73,7 +86,9 @@ function Studio({ onSignOut }: { readonly onSignOut: () => void }): ReactNode {
           <SessionsSidebar selectedId={route.page === "session" ? route.id : null} />
         </aside>
         <main id="main" tabIndex={-1} className="app-main">
-          <Page route={route} />
+          <Suspense fallback={<output className="loading">Loading the page …</output>}>
+            <Page route={route} />
+          </Suspense>
         </main>
         {palette && <Palette route={route} onClose={() => setPalette(false)} />}
       </div>
@@ -87,6 +102,22 @@ function Page({ route }: { readonly route: Route }): ReactNode {
   if (route.page === "questions") return <QuestionsPage />;
   if (route.page === "sessions") return <HomePage />;
   return <SessionPage key={route.id} route={route} />;
+}
+
+/** In place of a page whose program could not be loaded, for example after the server was upgraded. */
+function orNotLoaded(): { readonly default: () => ReactNode } {
+  return { default: NotLoaded };
+}
+
+function NotLoaded(): ReactNode {
+  return (
+    <div role="alert" className="problem">
+      <p>This page could not be loaded. The server may be unreachable, or have a new version.</p>
+      <button type="button" className="button" onClick={() => window.location.reload()}>
+        Load it again
+      </button>
+    </div>
+  );
 }
 
 function focusMain(): void {

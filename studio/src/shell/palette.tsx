@@ -1,10 +1,11 @@
 import { type KeyboardEvent, type ReactNode, useEffect, useId, useRef, useState } from "react";
 import type { ListedSession } from "skein/client";
+import { hasGroup } from "../groups/use-has-group.ts";
 import { useClient } from "../request/use-client.ts";
 import { useRequest } from "../request/use-request.ts";
 import { ageOf } from "../sessions/list/amounts.ts";
 import { useDebounced } from "../sessions/list/use-debounced.ts";
-import { titleOf } from "../sessions/session-look.ts";
+import { titleOf } from "../sessions/session-status.ts";
 import { useNewSession } from "../sessions/use-new-session.ts";
 import { VIEW_NAMES } from "../session/view-names.ts";
 import { Icon, type IconName } from "./icon.tsx";
@@ -163,10 +164,14 @@ function useCommands(route: Route, text: string): readonly Command[] {
     if (search === "") return (await client.sessions.list({ limit: SESSIONS_MAX }, { signal })).items;
     return (await client.search(search, { limit: SESSIONS_MAX, signal })).items.map(({ head }) => head);
   });
+  const sessionId = route.page === "session" ? route.id : null;
+  const grouped = useRequest(`palette group ${sessionId}`, async (signal) =>
+    sessionId === null ? false : hasGroup(client, await client.sessions.get(sessionId, { signal }), signal),
+  );
   const fixed: Command[] = [];
   if (route.page === "session") {
     for (const view of SESSION_VIEWS) {
-      if (view === route.view) continue;
+      if (view === route.view || (view === "group" && grouped.data !== true)) continue;
       const act = (): void => goTo({ page: "session", id: route.id, view, options: {} });
       fixed.push({ id: `view-${view}`, name: VIEW_NAMES[view], about: "this session", icon: "eye", act });
     }

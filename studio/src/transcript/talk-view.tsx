@@ -1,5 +1,6 @@
 import { type ReactNode, useMemo, useState } from "react";
 import { siblingMessages } from "../../../src/session/log/siblings.ts";
+import { BudgetNote } from "../budget/budget-note.tsx";
 import { RequestBoundary } from "../request/request-boundary.tsx";
 import { Composer } from "../run/composer.tsx";
 import { LiveRounds } from "../run/live-rounds-view.tsx";
@@ -52,6 +53,7 @@ export function TalkView(props: SessionProps): ReactNode {
   const question = run.problem === null || path.held?.newer !== null ? null : lastQuestion(entries);
   const blocked = run.id !== null || session.running !== null || session.status !== "active";
   const rounds = roundsToShow(run.state.rounds, entries, path.askedAt);
+  const answers = run.state.rounds.filter(({ endedAt }) => endedAt !== null).length;
   const requested = { data: path.held, error: path.error, loading: path.held === null, reload: path.reload };
   return (
     <TalkActionsContext value={actions}>
@@ -102,6 +104,8 @@ export function TalkView(props: SessionProps): ReactNode {
                   question === null ? null : () => actions.replaceTurn(question.parentId, question.message.content)
                 }
               />
+              {/* Loaded again when a run begins and ends, and with each answer. */}
+              <BudgetNote revision={`${run.id} ${answers}`} />
               <Composer session={session} run={run} choice={choice} onChoice={setChoice} onSaid={pending.add} />
             </div>
             {aside.shown && (

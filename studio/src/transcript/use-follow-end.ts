@@ -12,7 +12,7 @@ export interface FollowEnd {
   readonly atEnd: boolean;
   /** Scrolls to the end and follows it. */
   readonly follow: () => void;
-  /** The same, and moves the focus there. */
+  /** As `follow`, and moves the focus there. */
   readonly goToEnd: () => void;
   /** Stops following the end. */
   readonly stopFollowing: () => void;

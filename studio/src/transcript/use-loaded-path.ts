@@ -13,7 +13,7 @@ import { useClient } from "../request/use-client.ts";
 import { continues, type HeldPath, joinLatest, joinNewer, joinOlder, type PathPage } from "./join-pages.ts";
 
 const LATEST_ENTRIES = 60;
-/** How many entries are requested to get new ones: seldom are more new, and each may be large. */
+/** How many entries a request for new entries gets: more are rarely new, and each may be large. */
 const NEW_ENTRIES = 12;
 /** How many entries are loaded on each side of an entry that the URL names. */
 const AROUND_ENTRIES = 30;

@@ -49,8 +49,40 @@ export function kindOf({ type, role }: Pick<TreeNodeView, "type" | "role">): Nod
 /** The caption of a node, in a few words. */
 export function captionOf(node: TreeNodeView): string {
   // Markdown syntax is removed to save space.
+  if (node.role === "tool") return resultCaption(node.preview);
   if (node.preview !== "") return node.preview.replace(/\*\*|^#+ |`/g, "") || node.preview;
   if (node.toolCalls.length > 0) return `calls ${node.toolCalls.join(", ")}`;
   if (node.type === "variables") return "variables changed";
   return node.type === "message" ? "(no text)" : node.type.replaceAll("_", " ");
+}
+
+const TEXT = /"((?:[^"\\]|\\.)*)/.source;
+const EXIT_CODE = /^\{"exit_code":(-?\d+)/;
+const OUTPUT = new RegExp(`^[^,]*,"stdout":${TEXT}`);
+const EXISTS = /^\{(?:"path":[^,]*,)?"exists":(true|false)/;
+const MESSAGE = new RegExp(`^\\{"ok":false.*"message":${TEXT}`);
+
+/** The result of one of our tools in a few words; the preview is only the beginning of its JSON. */
+function resultCaption(preview: string): string {
+  if (preview === "") return "(no text)";
+  const code = EXIT_CODE.exec(preview)?.[1];
+  if (code !== undefined) {
+    const output = plain(OUTPUT.exec(preview)?.[1] ?? "");
+    if (code === "0") return output || "exit code 0";
+    return `exit code ${code}${output === "" ? "" : `: ${output}`}`;
+  }
+  if (preview.startsWith('{"entries":[')) return "a list of files";
+  const exists = EXISTS.exec(preview)?.[1];
+  if (exists !== undefined) return exists === "true" ? "the path exists" : "the path does not exist";
+  const message = MESSAGE.exec(preview)?.[1];
+  return message === undefined ? preview : plain(message);
+}
+
+/** The first line of a text in JSON, which may be cut anywhere. */
+function plain(json: string): string {
+  const [line = ""] = json.split("\\n");
+  return line
+    .replace(/\\[rtbf]/g, " ")
+    .replace(/\\(["\\/])/g, "$1")
+    .trim();
 }

@@ -9,7 +9,7 @@ import { openAt } from "./open-at.mjs";
 
 const [address = "", sessionNames = "", tag = "", appends = "0", lanes = "1"] = process.argv.slice(2);
 const sessions = sessionNames.split(",");
-/** What a store may say while its server is away, or while someone else holds a file. */
+/** The errors that a store may throw while its server is down, or while another process holds a file. */
 const expectedCodes = ["STORE_FAILED", "SESSION_BUSY"];
 const retryWaitMs = 5;
 const readEvery = 10;

@@ -132,7 +132,7 @@ function lacks(name: string, act: (attacker: Attacker, sessionId: string) => Ret
 export const rights: readonly Attack[] = attacks(
   "callers without the right",
   lacks("starts a run", (attacker, id) => attacker.call("POST", at(id, "/runs"), { input: "Hi." })),
-  lacks("goes on with a run", (attacker, id) => attacker.call("POST", at(id, "/recover"), {})),
+  lacks("recovers a run", (attacker, id) => attacker.call("POST", at(id, "/recover"), {})),
   lacks("holds the files of the workspace", (attacker, id) =>
     attacker.call("POST", at(id, "/checkpoints"), { files: true }),
   ),

@@ -1,4 +1,4 @@
-// Starts the timer of a manager and does nothing else, so that it ends at once unless the timer keeps it alive.
+// Starts the timer of a manager and does nothing else, so that it exits immediately unless the timer keeps it alive.
 import { SessionManager } from "skein";
 import { openMemoryStore } from "skein/memory";
 

@@ -55,7 +55,7 @@ export const checkpoint: Command = {
     const note = textOption(context.values, "note");
     const placeOf = await filesPlace(context.values);
     await using store = await context.openStore();
-    await using manager = openManager(store);
+    await using manager = await openManager(store);
     const { header } = await findSession(store, context.positionals[0] as string);
     const init = note === undefined ? {} : { metadata: { note } };
     const made = await (placeOf === null
@@ -133,7 +133,7 @@ export const restore: Command = {
   async run(context) {
     const placeOf = await filesPlace(context.values);
     await using store = await context.openStore();
-    await using manager = openManager(store);
+    await using manager = await openManager(store);
     const id = context.positionals[0] as string;
     const { state, kept } =
       placeOf === null

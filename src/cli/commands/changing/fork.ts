@@ -34,7 +34,7 @@ export const fork: Command = {
       throw new SessionError("INVALID_OPTION", "Give either --at or --checkpoint, not both.");
     }
     await using store = await context.openStore();
-    await using manager = openManager(store);
+    await using manager = await openManager(store);
     const head = await findSession(store, reference);
     const { sessionId, parentSessionId, branchName, version } = await manager.fork(head.header.id, branch, {
       turns: false,

@@ -52,7 +52,7 @@ export const merge: Command = {
   async run(context) {
     const [parent = "", branch = ""] = context.positionals;
     await using store = await context.openStore();
-    await using manager = openManager(store);
+    await using manager = await openManager(store);
     const parentId = (await findSession(store, parent)).header.id;
     const branchHead = await findSession(store, branch);
     const strategy = await strategyOf(context, store, branchHead);

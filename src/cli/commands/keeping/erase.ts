@@ -54,7 +54,7 @@ export const erase: Command = {
     const target = targetOf(context);
     const forks = textOption(values, "forks") === "erase" ? "erase" : "keep";
     await using store = await context.openStore();
-    const manager = openManager(store);
+    const manager = await openManager(store);
     const onProgress = (progress: EraseProgress): void => context.progress(barOf(progress));
     const dryRun = values["dry-run"] === true;
     if (dryRun || values["yes"] !== true) {
@@ -145,7 +145,7 @@ export const exportUser: Command = {
     if (output === undefined || output === "")
       throw new SessionError("INVALID_OPTION", "export-user needs the name of a file with --output.");
     await using store = await context.openStore();
-    const bytes = await writeNewFile(output, openManager(store).exportUser(user), writingOf(values));
+    const bytes = await writeNewFile(output, (await openManager(store)).exportUser(user), writingOf(values));
     if (context.json) context.printJson({ user, output, bytes });
     else context.print(`${output}: ${bytes} bytes.`);
     return 0;

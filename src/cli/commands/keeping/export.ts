@@ -1,6 +1,7 @@
 import { extname } from "node:path";
 import { EXPORT_FORMATS, type ExportFormat, exportSession } from "../../../export/index.ts";
 import { SessionError } from "../../../index.ts";
+import { writeBlobsTo } from "../../options/blob-folder.ts";
 import { CREATE_OPTION } from "../../parse-command-line.ts";
 import { type Command, textOption } from "../../command.ts";
 import { exportForeign, FOREIGN_NAMES } from "./foreign-export.ts";
@@ -41,6 +42,10 @@ export const exportCommand: Command = {
     force: { what: "replace the file if it exists" },
     create: CREATE_OPTION,
     sanitize: { what: "replace secrets by [secret 1] and home directories by ~" },
+    blobs: {
+      value: "FOLDER",
+      what: "JSONL: write images and files to this folder, and references to them to the file (default: their data is in the file)",
+    },
     leaf: { value: "ENTRY", what: `the entry where the path ends: ${ENTRY_NAMES} (default leaf)` },
   },
   examples: [
@@ -48,6 +53,10 @@ export const exportCommand: Command = {
     {
       line: "skein export 0199a3 --format jsonl --sanitize > talk.jsonl",
       what: "a file for skein import, without secrets",
+    },
+    {
+      line: "skein export last --output talk.jsonl --blobs talk-files",
+      what: "a file without images and files, which are in a folder beside it",
     },
     { line: "skein export last --to pi --output talk.jsonl", what: "a session that pi can continue" },
   ],
@@ -74,9 +83,16 @@ export const exportCommand: Command = {
     await using store = await context.openStore();
     const head = await findSession(store, context.positionals[0] as string);
     const leaf = textOption(values, "leaf");
+    const folder = textOption(values, "blobs");
+    if (folder !== undefined && format !== "jsonl")
+      throw new SessionError(
+        "INVALID_OPTION",
+        `--blobs is for JSONL; ${format} has images and files in itself or by name.`,
+      );
     const pieces = exportSession(store, head.header.id, {
       format,
       sanitize: values["sanitize"] === true,
+      ...(folder === undefined ? {} : { onBlob: writeBlobsTo(folder) }),
       ...(leaf === undefined ? {} : { leafId: (await findEntry(store, head, leaf)).id }),
     });
     if (output === undefined) {

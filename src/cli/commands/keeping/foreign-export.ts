@@ -42,10 +42,10 @@ export function reportLines(report: WriteReport, sanitized: boolean): string[] {
   const secrets = counted(report.secrets, "text that looks like a secret", "texts that look like secrets");
   if (report.secrets > 0 && sanitized) lines.push(`It was written without ${secrets}.`);
   if (report.secrets > 0 && !sanitized) lines.push(`It holds ${secrets}; --sanitize removes them.`);
-  return lines;
+  return [...lines, ...report.notes];
 }
 
 /** The report as JSON. */
-export function reportJson({ written, verbatim, secrets, omitted }: WriteReport): object {
-  return { written, verbatim, secrets, omitted: Object.fromEntries(omitted) };
+export function reportJson({ written, verbatim, secrets, omitted, notes }: WriteReport): object {
+  return { written, verbatim, secrets, omitted: Object.fromEntries(omitted), notes: [...notes] };
 }

@@ -33,7 +33,7 @@ interface ImportSum {
   readonly kinds: Record<string, number>;
 }
 
-/** What is imported: a file or a directory (default: the program's own). A null format is detected from each file. */
+/** The source of the import: a file or a directory (default: the program's own directory). A null format is detected from each file. */
 export interface ImportSource {
   readonly format: ForeignFormat | null;
   readonly path?: string;

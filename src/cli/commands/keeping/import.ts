@@ -7,6 +7,7 @@ import { show } from "../../../session/errors.ts";
 import { detectFormat, foreignFormat } from "../../../interop/formats/index.ts";
 import { FOREIGN_NAMES } from "./foreign-export.ts";
 import { allSources, importForeignFiles } from "./foreign-import.ts";
+import { findBlobsIn } from "../../options/blob-folder.ts";
 import { type Command, type CommandContext, textOption } from "../../command.ts";
 
 /** Imports sessions of Skein and of other programs. */
@@ -37,6 +38,7 @@ export const importCommand: Command = {
       what: "the user that the session belongs to (default: as in the file; for another program, you)",
     },
     id: { value: "ID", what: "its id in this store (default: as in the file)" },
+    blobs: { value: "FOLDER", what: "the folder with the images and files to which the file refers" },
     trust: {
       what: "trust the file: its approvals and runs count, and its tools work in the directory that it names",
     },
@@ -95,10 +97,13 @@ async function isForeign(file: string): Promise<boolean> {
 async function importOwn(context: CommandContext, file: string): Promise<number> {
   const [userId, id] = [textOption(context.values, "user"), textOption(context.values, "id")];
   const trust = context.values["trust"] === true;
+  const folder = textOption(context.values, "blobs");
+  const findBlob = folder === undefined ? undefined : await findBlobsIn(folder);
   await using store = await context.openStore();
   const { header, version } = await importSession(store, readLines(bytesOf(file, context.signal)), {
     ...(userId === undefined ? {} : { userId }),
     ...(id === undefined ? {} : { id }),
+    ...(findBlob === undefined ? {} : { findBlob }),
     trust,
   });
   if (context.json) context.printJson({ session: header.id, version });

@@ -1,5 +1,5 @@
 import type { Entry, EntryOf } from "../../../session/log/entry.ts";
-import { type Message, textOf } from "../../../session/message.ts";
+import { attachmentBytes, type Message, partsOf, textOf } from "../../../session/message.ts";
 import { describeEntry } from "../../print-tree.ts";
 import { printable, printableText, type Terminal } from "../../terminal.ts";
 
@@ -22,6 +22,13 @@ export function printEntry(terminal: Terminal, entry: Entry, answer: EntryOf<"ap
   if (answer !== null) terminal.line(terminal.dim(describeAnswer(answer)));
   const text = printableText(textOf(message.content));
   if (text !== "") terminal.line(text);
+  for (const part of partsOf(message.content)) {
+    if (part.type !== "image" && part.type !== "file") continue;
+    const name = part.name === undefined ? "" : ` ${printable(part.name)}`;
+    const blob = "blob" in part ? `, ${printable(part.blob)}` : "";
+    const about = `${printable(part.mediaType)}, ${attachmentBytes(part)} bytes${blob}`;
+    terminal.line(terminal.dim(`[${part.type}${name}: ${about}]`));
+  }
   if (message.role !== "assistant") return;
   for (const { name, arguments: given } of message.toolCalls ?? []) {
     terminal.line(terminal.dim(`→ ${printable(name)} ${printable(given, ARGUMENTS_CHARACTERS_MAX)}`));

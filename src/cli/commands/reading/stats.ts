@@ -59,7 +59,7 @@ export const stats: Command = {
     await using store = await context.openStore();
     const analytics = await aggregateAnalytics(store, query);
     const user = textOption(context.values, "user");
-    const { budgets } = openManager(store);
+    const { budgets } = await openManager(store);
     const budget = user === undefined ? null : ((await budgets?.levels(user)) ?? null);
     if (context.json) context.printJson({ ...analytics, budget });
     else {

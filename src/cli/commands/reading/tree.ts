@@ -1,5 +1,5 @@
 import { type Entry, SessionTree } from "../../../index.ts";
-import type { TreeNode } from "../../../session/log/tree.ts";
+import type { TreeNode } from "../../../session/log/entry-tree.ts";
 import type { Command } from "../../command.ts";
 import { printTree } from "../../print-tree.ts";
 import { findSession, SESSION_ARGUMENT } from "../../options/session-reference.ts";

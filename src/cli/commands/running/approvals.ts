@@ -39,7 +39,7 @@ export const approvals: Command = {
     const { values } = context;
     const userId = textOption(values, "user");
     await using store = await context.openStore();
-    await using manager = openManager(store);
+    await using manager = await openManager(store);
     const { runs, more } = await readRuns(manager, ["asking"], {
       ...(userId === undefined ? {} : { userId }),
       limit: countOption(values, "limit") ?? Number.MAX_SAFE_INTEGER,

@@ -30,7 +30,7 @@ async function answerQuestion(context: CommandContext, approved: boolean): Promi
   const { id } = head.header;
   const questions = questionsOf(await openRunsOf(store, head));
   const asked = pickQuestion(questions, id, reference);
-  await using manager = openManager(store);
+  await using manager = await openManager(store);
   await submitAnswer(manager, context, asked, approved);
   const waiting = questions.length - 1;
   const { question, name, run } = asked;

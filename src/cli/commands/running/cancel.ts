@@ -31,7 +31,7 @@ export const cancel: Command = {
     const { header, openRuns } = await findSession(store, session);
     const { id } = header;
     const { runId, state } = pickRun(openRuns, id, reference);
-    await using manager = openManager(store);
+    await using manager = await openManager(store);
     const found = await manager.cancel(id, { runId, ...(reason === undefined ? {} : { reason }) }, AT_TERMINAL);
     if (!found) throw new SessionError("RUN_ENDED", `Run ${runId} of session ${id} has already ended.`);
     if (context.json) context.printJson({ sessionId: id, runId });

@@ -59,7 +59,7 @@ async function findRuns(context: CommandContext): ReturnType<typeof readRuns> {
   await using store = await context.openStore();
   const [reference] = positionals;
   if (reference === undefined) {
-    await using manager = openManager(store);
+    await using manager = await openManager(store);
     return await readRuns(manager, state === undefined ? STATES : [state], { limit });
   }
   const open = await openRunsOf(store, await findSession(store, reference));
@@ -68,7 +68,7 @@ async function findRuns(context: CommandContext): ReturnType<typeof readRuns> {
 }
 
 function rowOf(run: OpenRunView): readonly string[] {
-  const since = run.questions[0]?.askedAt ?? run.requestedAt;
+  const since = run.questions[0]?.askedAt ?? run.requestedAt ?? run.startedAt;
   return [
     printable(run.sessionId, 512),
     printable(run.runId, 512),
@@ -83,10 +83,16 @@ function rowOf(run: OpenRunView): readonly string[] {
 function waitsFor({ state, agent, group, questions, notBefore, blocked }: OpenRunView): string {
   if (blocked !== null) return `${printable(blocked.code)}: ${printable(blocked.message, BLOCK_CHARACTERS_MAX)}`;
   if (questions.length > 0) return `an answer: ${questions.map(({ name }) => printable(name ?? "a tool")).join(", ")}`;
-  if (state === "requested") return notBefore === undefined ? "its turn" : shortTime(notBefore);
+  if (state === "requested") {
+    if (notBefore !== undefined) return shortTime(notBefore);
+    return group !== null || agent === null ? "its turn" : `its turn in ${programWith(agent)}`;
+  }
   if (state !== "interrupted") return "";
   if (group !== null) return "its group";
-  if (agent === null) return "skein recover --agent";
+  return agent === null ? "skein recover --agent" : programWith(agent);
+}
+
+function programWith(agent: string): string {
   return agent === CHAT_AGENT ? "skein recover" : `a program that has ${printable(agent)}`;
 }
 

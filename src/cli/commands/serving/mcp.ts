@@ -32,7 +32,7 @@ export const mcp: Command = {
   async run(context) {
     const { values, signal } = context;
     await using store = await context.openStore();
-    await using manager = openManager(store);
+    await using manager = await openManager(store);
     const scope = new SessionScope({
       manager,
       actor: textOption(values, "user") ?? LOCAL_USER,

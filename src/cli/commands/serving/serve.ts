@@ -9,6 +9,7 @@ import {
   type Agent,
   createAgent,
   createModel,
+  type Model,
   SessionError,
   type SessionManager,
   type SessionStore,
@@ -116,7 +117,7 @@ export const serve: Command = {
     };
     const drainMs = (ageOption(values, "drain") ?? 10) * 1000;
     await using store = await context.openStore();
-    await using manager = managerOf(store, access);
+    await using manager = await managerOf(store, access);
     const samples = values["samples"] === true;
     if (samples) await makeSampleSessions(manager);
     const groups = samples ? { newsroom: sampleGroup(manager) } : {};
@@ -140,8 +141,8 @@ export const serve: Command = {
         `Skein listens on ${token === null ? url : addressWithToken({ url, token })}; press Ctrl-C to stop.`,
       );
     if (access.file !== null && !context.json) context.print(limitsLine(manager.config));
-    if (!context.json && queue === undefined && offered.agents.some(({ model }) => model.unnamed === true))
-      context.print(offlineLine(known));
+    if (!context.json && queue === undefined && offered.chosen !== null)
+      context.print(chosenLine(offered.chosen, known));
     if (!signal.aborted) await once(signal, "abort");
     await server.close({ drainMs });
     await imports.ended();
@@ -238,22 +239,29 @@ async function toolsFor(context: CommandContext): Promise<ProgramTools | null> {
   );
 }
 
+interface OfferedAgents extends AgentsFile {
+  /** The model of the agent that is offered if the options name none; null if they name agents. */
+  readonly chosen: Model | null;
+}
+
 /** The agents of `--agents`, or those of `--agent`. */
 async function offeredBy(
   { values }: CommandContext,
-  others: readonly Tool[],
+  ownTools: readonly Tool[],
   known: OfferedModels,
-): Promise<AgentsFile> {
+): Promise<OfferedAgents> {
   const [file, named] = [textOption(values, "agents"), textsOption(values, "agent")];
   if (file === undefined) {
     const ofWorkspace = textOption(values, "workspace") === undefined ? [] : workspaceTools;
-    const tools = [...ofWorkspace, ...others];
+    const tools = [...ofWorkspace, ...ownTools];
     const prompt = textOption(values, "prompt") ?? "";
-    const agents = named.length > 0 ? agentsOf(named, { prompt, tools }) : [defaultAgent(prompt, tools, known)];
-    return { agents, models: [], groups: () => ({}) };
+    const others = { models: [], groups: () => ({}) };
+    if (named.length > 0) return { agents: agentsOf(named, { prompt, tools }), chosen: null, ...others };
+    const agent = defaultAgent(prompt, tools, known);
+    return { agents: [agent], chosen: agent.model, ...others };
   }
   if (named.length > 0) throw new SessionError("INVALID_OPTION", "Give --agents or --agent, not both.");
-  return loadAgents(file);
+  return { ...(await loadAgents(file)), chosen: null };
 }
 
 /** The directory of the studio; null if only the library was built. */
@@ -266,7 +274,7 @@ async function studioDirectory(): Promise<string | null> {
   }
 }
 
-function managerOf(store: SessionStore, { file }: ServerAccess): SessionManager {
+async function managerOf(store: SessionStore, { file }: ServerAccess): Promise<SessionManager> {
   return file === null ? openManager(store) : openServiceManager(store);
 }
 
@@ -298,8 +306,15 @@ function agentsOf(
   });
 }
 
-/** Says that the offline model answers, and why: no key is set, or the package of the provider is not installed. */
-function offlineLine({ problems }: OfferedModels): string {
+/**
+ * Says which model answers although nobody named it: the first one with a key, whose answers cost money, or the offline
+ * model because no key is set or the package of the provider is not installed.
+ */
+function chosenLine({ provider, id, unnamed }: Model, { problems }: OfferedModels): string {
+  if (unnamed !== true) {
+    const name = `${provider}/${id}`;
+    return `No agent is configured: the agent assistant answers with ${name}, the first model whose key is set. Choose another with --agent NAME=PROVIDER/MODEL.`;
+  }
   const why = problems.length === 0 ? "no API key is set" : "no model of a provider can be used";
   return [...problems, `No agent is configured and ${why}: ${OFFLINE_ANSWERS}`].join("\n");
 }

@@ -24,7 +24,7 @@ export const token: Command = {
       default: RIGHTS.join(","),
       what: "the rights of the user: approve calls, start and steer runs (run), access the files of checkpoints (files); or none",
     },
-    "expires-in": { value: "AGE", what: "how long the token is valid, as in 90d (default: for ever)" },
+    "expires-in": { value: "AGE", what: "how long the token is valid, as in 90d (default: no expiry)" },
     "token-file": { value: "FILE", what: "add the line to this file instead of printing it" },
   },
   examples: [

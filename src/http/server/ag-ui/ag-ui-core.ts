@@ -11,5 +11,5 @@ export type AgUiEvent = core.AGUIEvent extends infer Event
 
 export type { Interrupt, Message } from "@ag-ui/core";
 
-/** The version of the protocol that the server speaks. */
+/** The version of the protocol that the server implements. */
 export const PROTOCOL_VERSION = "1.0";

@@ -10,13 +10,13 @@ import { type FrontEndParts, streamRun } from "../runs/run-feeds.ts";
 import { openRunOf } from "../runs/run-views.ts";
 import { type Backlog, checkAgent, draining, requestRun } from "../runs/request-run.ts";
 import { readSoFar } from "../runs/so-far.ts";
-import { answerQuestions } from "../runs/speak-to-run.ts";
+import { answerQuestions } from "../runs/cancel-and-answer.ts";
 import { named, refuse } from "../schema.ts";
 import type { ServerServices } from "../server-services.ts";
 import { withBlobSizes } from "../routes/blob-routes.ts";
 import { openTree, visibleHead, visibleOrNewHead } from "../routes/session-access.ts";
 import { AgUiWriter, type AskedStream } from "./ag-ui-writer.ts";
-import { answersOf, checkVersion, type RunInput, runInput, wordsOf } from "./run-input.ts";
+import { answersOf, checkVersion, type RunInput, runInput, newUserInput } from "./run-input.ts";
 
 const event = named<object>("AgUiEvent", z.object({ type: z.string() }));
 
@@ -60,7 +60,7 @@ async function askedBy(
   const sessionId = body.threadId;
   const said = await readSoFar(services, sessionId, caller);
   const answers = answersOf(body);
-  const words = wordsOf(body, said.turns);
+  const words = newUserInput(body, said.turns);
   const set = changesOf(body, said.variables);
   if (answers.length > 0) {
     if (words.length > 0) refuse("body.messages", "Something new is said with answers; send the answers first.");

@@ -3,7 +3,7 @@ import type { JsonObject, JsonValue } from "../../../internal/json.ts";
 import type { Content, ContentPart } from "../../../session/message.ts";
 import { inputIdOf } from "../../../session/log/open-runs.ts";
 import { messageIdOf, type ShownTurn } from "../../shown-turn.ts";
-import type { QuestionAnswer } from "../runs/speak-to-run.ts";
+import type { QuestionAnswer } from "../runs/cancel-and-answer.ts";
 import { fileSource } from "../routes/blob-routes.ts";
 import { id, json, jsonObject, list, named, refuse } from "../schema.ts";
 import { PROTOCOL_VERSION } from "./ag-ui-core.ts";
@@ -65,7 +65,7 @@ export function answersOf({ resume: given }: RunInput): readonly QuestionAnswer[
 }
 
 /** Something that a user says. */
-export interface Words {
+export interface UserInput {
   readonly id: string;
   readonly content: Content;
 }
@@ -74,21 +74,23 @@ export interface Words {
  * The user's messages after the last one that is in the log. If there are none, the last one is answered again.
  * Messages of other roles are taken from the log only, never from the client. @throws {HttpError} `INVALID_REQUEST`.
  */
-export function wordsOf({ messages, resume }: RunInput, turns: readonly ShownTurn[]): readonly Words[] {
+export function newUserInput({ messages, resume }: RunInput, turns: readonly ShownTurn[]): readonly UserInput[] {
   const said = new Map(turns.flatMap(({ role, turnId }) => (role === "user" ? [[messageIdOf(turnId), turnId]] : [])));
   const last = messages.findLastIndex((message) => message.role === "user" && said.has(message.id as string));
   const asked = messages[last]?.id as string;
   const isLast = last !== -1 && last === messages.length - 1;
   const again = isLast && said.get(asked) === inputIdOf(asked) && (resume ?? []).length === 0;
   return [...messages.entries()].flatMap(([index, message]) =>
-    message.role === "user" && index > (again ? last - 1 : last) ? [wordOf(message, `body.messages.${index}`)] : [],
+    message.role === "user" && index > (again ? last - 1 : last)
+      ? [userInputOf(message, `body.messages.${index}`)]
+      : [],
   );
 }
 
-function wordOf({ id: given, content }: JsonObject, at: string): Words {
+function userInputOf({ id: given, content }: JsonObject, at: string): UserInput {
   if (typeof given !== "string" || given === "" || given.length > 400)
     refuse(`${at}.id`, "A message has an id of 1 to 400 characters.");
-  if (content === "" || (Array.isArray(content) && content.length === 0)) refuse(at, "The message says nothing.");
+  if (content === "" || (Array.isArray(content) && content.length === 0)) refuse(at, "The message is empty.");
   if (typeof content === "string") return { id: given, content };
   if (!Array.isArray(content)) return refuse(`${at}.content`, "A message is a text or a list of parts.");
   return { id: given, content: content.map((part, index) => partOf(part as JsonObject, `${at}.content.${index}`)) };

@@ -1,6 +1,6 @@
 import type { Content, ContentPart } from "../../../session/message.ts";
 import type { ChatRequest } from "../../chat-wire.ts";
-import type { QuestionAnswer } from "../runs/speak-to-run.ts";
+import type { QuestionAnswer } from "../runs/cancel-and-answer.ts";
 import { fileSource } from "../routes/blob-routes.ts";
 import { refuse } from "../schema.ts";
 
@@ -41,7 +41,7 @@ function answersOf(parts: readonly Fields[], at: string): readonly QuestionAnswe
 function contentOf(parts: readonly Fields[], at: string): Content {
   const content = parts.map((part, index) => partOf(part, `${at}.parts.${index}`));
   const [only, ...others] = content;
-  if (only === undefined) refuse(`${at}.parts`, "The message says nothing.");
+  if (only === undefined) refuse(`${at}.parts`, "The message is empty.");
   return others.length === 0 && only.type === "text" ? only.text : content;
 }
 

@@ -12,7 +12,7 @@ import { draining, requestRun } from "../runs/request-run.ts";
 import type { RunWriter } from "../runs/run-feed.ts";
 import { type FrontEndParts, type RunFeeds, streamRun } from "../runs/run-feeds.ts";
 import { openRunOf, runToJoin } from "../runs/run-views.ts";
-import { answerQuestions, cancelRun } from "../runs/speak-to-run.ts";
+import { answerQuestions, cancelRun } from "../runs/cancel-and-answer.ts";
 import { id, jsonObject, list, named } from "../schema.ts";
 import type { ServerServices } from "../server-services.ts";
 import { lastMessageOf } from "./chat-message.ts";

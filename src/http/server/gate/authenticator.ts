@@ -174,7 +174,7 @@ const TOKEN_CHARACTERS_MIN = 16;
 /** An authenticated caller, and whether the credentials are still valid. */
 export interface Admission {
   readonly caller: Caller;
-  /** Whether the caller's credentials are valid now. Open streams end when they are not. */
+  /** Whether the caller's credentials are valid now. Streams end when their credentials become invalid. */
   holds(): boolean;
 }
 

@@ -1,3 +1,4 @@
+import { checkOptionsOf, type KeysOf } from "../../../session/check-arguments.ts";
 import { SessionError } from "../../../session/errors.ts";
 import { checkCount } from "../../../stores/complete/valid-arguments.ts";
 import type { ServerLimits } from "../../create-server.ts";
@@ -9,6 +10,32 @@ const GIB = 1024 * MIB;
 const RATE_DEFAULT: RateLimit = { requestsPerSecond: 50, burst: 200 };
 const TIMEOUT_MS_MAX = 2 ** 31 - 1;
 
+const LIMITS: KeysOf<ServerLimits> = {
+  bodyBytesMax: true,
+  bodyValuesMax: true,
+  contentBytesMax: true,
+  contentPartsMax: true,
+  importBytesMax: true,
+  uploadBytesMax: true,
+  importEntriesMax: true,
+  bodyBytesPerUser: true,
+  bodyBytesAtOnce: true,
+  answerBytesPerUser: true,
+  answerBytesAtOnce: true,
+  heavyAtOnce: true,
+  answerTimeoutMs: true,
+  streamsPerUser: true,
+  storedSessionsPerUser: true,
+  storedBytesPerUser: true,
+  maxRunsPerUser: true,
+  maxWaiting: true,
+  urlCharactersMax: true,
+  headersTimeoutMs: true,
+  requestTimeoutMs: true,
+  rate: true,
+};
+const RATE: KeysOf<RateLimit> = { requestsPerSecond: true, burst: true };
+
 /** All limits of a server, with defaults for those that are left out. */
 export interface CheckedLimits extends Required<ServerLimits> {
   readonly rate: RateLimit | null;
@@ -16,6 +43,8 @@ export interface CheckedLimits extends Required<ServerLimits> {
 
 /** @throws {SessionError} `INVALID_OPTION` for an invalid limit. */
 export function checkServerLimits(limits: ServerLimits, guarded: boolean): CheckedLimits {
+  checkOptionsOf(limits, LIMITS, "limits");
+  if (limits.rate != null) checkOptionsOf(limits.rate, RATE, "limits.rate");
   const checked = withDefaults(limits, guarded);
   const { headersTimeoutMs, requestTimeoutMs, answerTimeoutMs, contentPartsMax, rate, ...counts } = checked;
   for (const [name, value] of Object.entries(counts)) if (value !== null) checkCount(value, `limits.${name}`, 1);

@@ -105,7 +105,7 @@ const CALLERS_MAX = 10_000;
 /** The rate limit of a caller. */
 export interface RateLimit {
   readonly requestsPerSecond: number;
-  /** The size of the token bucket: how many requests may come in a burst. */
+  /** The size of the token bucket: how many requests are accepted in a burst. */
   readonly burst: number;
 }
 

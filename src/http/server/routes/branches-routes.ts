@@ -202,7 +202,7 @@ interface Climb {
   /** The depth of `at`. */
   depth: number;
   at: Entry | null;
-  /** The nodes that were visited last on the way up to the common entry. */
+  /** The last visited nodes on the two walks up to the common entry. */
   readonly window: PathWindow;
 }
 

@@ -196,7 +196,7 @@ async function readContextView(store: SessionStore, head: SessionHead): Promise<
     thinkingLevel,
     variables: settings.variables,
     parts: acceptable([...sources.keys()]).map((message) => {
-      // A placeholder for a missing tool result comes from no entry.
+      // A placeholder for a missing tool result has no entry.
       const entryId = sources.get(message) ?? null;
       const edit = edits.get(entryId ?? "");
       const shown = edit === undefined ? {} : { edit: editViewOf(edit) };
@@ -213,7 +213,7 @@ async function readContextView(store: SessionStore, head: SessionHead): Promise<
   };
 }
 
-/** What the last answer was asked with; null if it does not name its setup, or if that came from outside. */
+/** The setup of the last answer's request; null if the answer does not name its setup, or if that was imported. */
 async function setupOf(
   store: SessionStore,
   header: SessionHead["header"],
@@ -230,7 +230,7 @@ async function setupOf(
 
 const PREVIEW_CHARACTERS = 120;
 
-/** What edits leave out of the part of a path that was read. */
+/** The entries that edits leave out of the part of a path that was read. */
 function omittedParts(path: readonly Entry[], edits: ReadonlyMap<string, Edit>): readonly OmittedPartView[] {
   return path.flatMap((entry) => {
     const edit = edits.get(entry.id);

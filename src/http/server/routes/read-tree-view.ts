@@ -2,7 +2,7 @@ import { SessionError } from "../../../session/errors.ts";
 import { type Entry, entryCharacters, isNode } from "../../../session/log/entry.ts";
 import type { SessionHead } from "../../../session/log/fold.ts";
 import type { SessionStore } from "../../../session/store.ts";
-import { branchTo, buildTree, type TreeNode } from "../../../session/log/tree.ts";
+import { branchTo, buildTree, type TreeNode } from "../../../session/log/entry-tree.ts";
 import { treeNodeOf } from "../../tree-node.ts";
 import type { TreeNodeView, TreeView } from "../../tree-wire.ts";
 

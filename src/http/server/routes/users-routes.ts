@@ -49,7 +49,12 @@ export function mountUsers(app: ServerApp, { manager, placeOf }: ServerServices)
     summary:
       "Erases everything of a user for good, also in deleted sessions and in sessions of others; with `dryRun`, only reports it. For administrators. A repeated request continues an interrupted erasure.",
     query: z.strictObject({ dryRun: queryFlag.optional(), forks: z.enum(["keep", "erase"]).optional() }),
-    answers: { 200: { description: "A report of what was erased, or would be.", schema: eraseReport } },
+    answers: {
+      200: {
+        description: "A report of the erased data, or with a dry run of the data that would be erased.",
+        schema: eraseReport,
+      },
+    },
     async handle({ param, query, caller }) {
       checkAdministrator(caller);
       const userId = param("userId");

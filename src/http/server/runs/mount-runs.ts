@@ -19,7 +19,7 @@ import { framesOf } from "./run-feed.ts";
 import { openFeeds, type RunFeeds } from "./run-feeds.ts";
 import * as schemas from "./run-schemas.ts";
 import { listOpenRuns, listSessionRuns, readRun } from "./run-views.ts";
-import { answerQuestion, cancelRun } from "./speak-to-run.ts";
+import { answerQuestion, cancelRun } from "./cancel-and-answer.ts";
 
 const RUN = { 200: { description: "The run.", schema: schemas.runView } } as const;
 const ASKED = { 202: { description: "The run, which continues in the background.", schema: schemas.runView } } as const;
@@ -30,7 +30,7 @@ export function mountRuns(app: ServerApp, services: ServerServices): void {
   const feeds = openFeeds(app, services);
   mountAsking(app, services, backlog);
   mountListing(app, services);
-  mountSaying(app, services);
+  mountRunInput(app, services);
   mountStreams(app, services, feeds);
   mountChat(app, services, { backlog, feeds });
   mountAgUi(app, services, { backlog, feeds });
@@ -119,7 +119,7 @@ function mountListing(app: ServerApp, services: ServerServices): void {
   });
 }
 
-function mountSaying(app: ServerApp, services: ServerServices): void {
+function mountRunInput(app: ServerApp, services: ServerServices): void {
   const { manager } = services;
   /** Adds a route that sends something to a run and answers with the run's state. */
   const add = <Body>(
@@ -252,7 +252,10 @@ function keyOf(headers: Headers, runId: string | undefined): { readonly runId?: 
   const key = headers.get("idempotency-key");
   if (key === null) return {};
   if (key !== "" && key.length <= 512 && (runId ?? key) === key) return { runId: key };
-  throw new HttpError("INVALID_REQUEST", "Idempotency-Key is another than runId, empty or too long; give one of them.");
+  throw new HttpError(
+    "INVALID_REQUEST",
+    "Idempotency-Key is empty, too long or different from runId; give one of them.",
+  );
 }
 
 function positionOf(lastEventId: string): number {

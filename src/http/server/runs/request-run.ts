@@ -32,7 +32,7 @@ export async function requestRun(
   const head = await visibleHead(services, sessionId, caller);
   const entry = request.runId === undefined ? null : await store.getEntry(sessionId, requestIdOf(request.runId));
   const earlier = entry?.type === "run_request" ? entry : null;
-  const who = whoIsAsked(services, request, earlier?.agent ?? null);
+  const who = selectRunner(services, request, earlier?.agent ?? null);
   if (earlier === null) {
     if (drain.aborted) throw draining();
     if (head.status !== "active") throw statusError(sessionId, head.status);
@@ -113,7 +113,7 @@ export function checkAgent({ agents, roster }: ServerServices, name: string | nu
 /**
  * The name of the agent or group that must answer: the requested one, the one that answered before, or the first agent.
  */
-function whoIsAsked(
+function selectRunner(
   services: ServerServices,
   { agent, group, model }: RunRequest,
   before: string | null,

@@ -20,7 +20,7 @@ import { recordedProblem } from "../problem.ts";
  */
 const HOLD_MS = 1000;
 
-/** What a `RunFeed` needs. */
+/** The options of a `RunFeed`. */
 export interface FeedInit {
   readonly sessionId: string;
   readonly store: SessionStore;
@@ -139,7 +139,7 @@ interface NextEntry {
   readonly seq: number;
   readonly event: WireRunEvent | null;
   /** Whether the run's holder publishes live events, so that they must be sent first. */
-  readonly isTold: boolean;
+  readonly isPublished: boolean;
   readonly claim: number;
 }
 
@@ -160,7 +160,7 @@ export class RunFeed {
   #timer: NodeJS.Timeout | undefined;
   #heldSinceMs: number | null = null;
   /** Whether an event has waited in vain for live events of the run; others then do not wait. */
-  #untold = false;
+  #unpublished = false;
   /** The live text of the round, if it is known from its beginning. */
   #text: string | null = null;
   /** Whether missing live events of the round were already reported. */
@@ -227,12 +227,12 @@ export class RunFeed {
       this.#next = null;
       this.#seen = seq;
       if (event === null) continue;
-      fed.push(...this.#dropped(this.#toldBefore(seq), seq));
+      fed.push(...this.#dropped(this.#publishedBefore(seq), seq));
       fed.push(...this.#lost(seq, event));
       if (begins(event)) {
         // A reader that joins in the middle counts from the next live event.
         this.#count = seq < this.#init.head.version ? null : 0;
-        [this.#started, this.#untold] = [seq, false];
+        [this.#started, this.#unpublished] = [seq, false];
       }
       this.#claim = claim;
       const shown = redacted(event);
@@ -249,14 +249,14 @@ export class RunFeed {
     const { state, event } = stepRun(this.#run, entry, this.#init.head.header);
     this.#run = state;
     // The live events of entries from before the reader joined were published long ago.
-    const isTold = (open?.state === "started" || begins(event)) && entry.seq >= this.#init.head.version;
-    return { seq: entry.seq, event, isTold, claim: state.claim };
+    const isPublished = (open?.state === "started" || begins(event)) && entry.seq >= this.#init.head.version;
+    return { seq: entry.seq, event, isPublished, claim: state.claim };
   }
 
   /** Whether an entry must wait for earlier live events. */
-  #waits({ seq, event, isTold }: NextEntry): boolean {
+  #waits({ seq, event, isPublished }: NextEntry): boolean {
     clearTimeout(this.#timer);
-    if (event === null || !isTold || this.#untold || this.#hasHeard(seq, event)) {
+    if (event === null || !isPublished || this.#unpublished || this.#hasReceived(seq, event)) {
       this.#heldSinceMs = null;
       return false;
     }
@@ -267,12 +267,12 @@ export class RunFeed {
       return true;
     }
     this.#heldSinceMs = null;
-    this.#untold = (this.#init.live.last(this.#init)?.since ?? -1) < (this.#started ?? 0);
+    this.#unpublished = (this.#init.live.last(this.#init)?.since ?? -1) < (this.#started ?? 0);
     return false;
   }
 
   /** Whether all live events before an entry have arrived. */
-  #hasHeard(seq: number, event: WireRunEvent): boolean {
+  #hasReceived(seq: number, event: WireRunEvent): boolean {
     const last = this.#init.live.last(this.#init);
     return last !== null && last.seq >= seq && last.since >= (begins(event) ? seq : (this.#started ?? 0));
   }
@@ -295,13 +295,13 @@ export class RunFeed {
   }
 
   /** The number of live events before an entry, as far as it is known. */
-  #toldBefore(seq: number): number {
+  #publishedBefore(seq: number): number {
     const { live } = this.#init;
-    const isOurs = ({ since }: { readonly since: number }): boolean => since >= (this.#started ?? 0) && since < seq;
-    const after = live.after(this.#init, this.#position).find((notice) => notice.seq >= seq && isOurs(notice));
+    const isOfClaim = ({ since }: { readonly since: number }): boolean => since >= (this.#started ?? 0) && since < seq;
+    const after = live.after(this.#init, this.#position).find((notice) => notice.seq >= seq && isOfClaim(notice));
     if (after !== undefined) return after.count - 1;
     const last = live.last(this.#init);
-    return last !== null && last.seq >= seq && isOurs(last) ? last.count : 0;
+    return last !== null && last.seq >= seq && isOfClaim(last) ? last.count : 0;
   }
 
   /**

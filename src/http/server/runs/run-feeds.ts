@@ -8,9 +8,9 @@ import { followRun, liveFrame, type RunFeed, type RunWriter, writtenFrames } fro
 import { findRun } from "./run-views.ts";
 import { SessionWatches } from "./session-watches.ts";
 import { RUN_HEADER } from "../../chat-wire.ts";
-import { cancelRun } from "./speak-to-run.ts";
+import { cancelRun } from "./cancel-and-answer.ts";
 
-/** What all streams of a server's runs share. */
+/** The shared state of all streams of a server's runs. */
 export interface RunFeeds {
   readonly streams: EventStreams;
   readonly watches: SessionWatches;
@@ -20,7 +20,7 @@ export interface RunFeeds {
   follow(head: SessionHead, runId: string, lastEventId: string | null): Promise<RunFeed | null>;
 }
 
-/** What the front-end routes share with the run routes. */
+/** The operations that front-end routes use from the run routes. */
 export interface FrontEndParts {
   readonly backlog: Backlog;
   readonly feeds: RunFeeds;

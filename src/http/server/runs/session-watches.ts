@@ -101,7 +101,7 @@ export class SessionWatches {
   }
 }
 
-/** An entry with its frame. */
+/** An entry with its serialized event frame. */
 export interface WatchedEntry {
   readonly entry: Entry;
   readonly frame: string;

@@ -10,7 +10,7 @@ import {
 } from "../../../session/message.ts";
 import type { Usage } from "../../../session/usage.ts";
 import type { WriteReport } from "../foreign-report.ts";
-import { isFields, isFilled, parseArguments, placeholderOf, textIn, textOrParts } from "../foreign-values.ts";
+import { countIn, isFields, isFilled, parseArguments, placeholderOf, textIn, textOrParts } from "../foreign-values.ts";
 import { inlineAttachment } from "../../../session/blob.ts";
 
 const STOP_REASONS: readonly (readonly [string, StopReason])[] = [
@@ -159,10 +159,7 @@ export function envelopeOfAnswer(message: AssistantMessage, messageId: string): 
 
 function usageOf(value: JsonValue | undefined): Usage | null {
   if (!isFields(value)) return null;
-  const count = (key: string): number => {
-    const number = value[key];
-    return typeof number === "number" && Number.isFinite(number) && number > 0 ? number : 0;
-  };
+  const count = (key: string): number => countIn(value[key]);
   const [cacheReadTokens, cacheWriteTokens] = [count("cache_read_input_tokens"), count("cache_creation_input_tokens")];
   const inputTokens = count("input_tokens") + cacheReadTokens + cacheWriteTokens;
   const outputTokens = count("output_tokens");

@@ -177,7 +177,7 @@ class LineOrder {
     return [...earlier, ...this.#due()];
   }
 
-  /** Takes a line that may belong between the lines of the answer; returns it with the lines to emit before and after it. */
+  /** Adds a line that may belong between the lines of an answer. Returns the lines to write now, in order. */
   between(line: OutLine): readonly OutLine[] {
     const parent = this.#positions.get(line.value.parentUuid) ?? -1;
     const earlier = this.#until(parent + 1);

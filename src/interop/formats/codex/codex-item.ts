@@ -9,7 +9,7 @@ import {
 } from "../../../session/message.ts";
 import type { Usage } from "../../../session/usage.ts";
 import type { WriteReport } from "../foreign-report.ts";
-import { isFields, isFilled, placeholderOf, textIn, textOrParts } from "../foreign-values.ts";
+import { countIn, isFields, isFilled, placeholderOf, textIn, textOrParts } from "../foreign-values.ts";
 import { inlineAttachment } from "../../../session/blob.ts";
 
 /** The kind of an item of a rollout. */
@@ -157,14 +157,7 @@ export function usageOfCodex(value: JsonValue | undefined): Usage | null {
     value.cached_input_tokens,
     value.cache_write_input_tokens,
     value.reasoning_output_tokens,
-  ].map((count) => (typeof count === "number" && count >= 0 ? count : 0)) as [
-    number,
-    number,
-    number,
-    number,
-    number,
-    number,
-  ];
+  ].map(countIn) as [number, number, number, number, number, number];
   return {
     inputTokens,
     outputTokens,

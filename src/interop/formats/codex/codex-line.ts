@@ -3,7 +3,7 @@ import type { Entry } from "../../../session/log/entry.ts";
 import { type AssistantMessage, type Message, partsOf } from "../../../session/message.ts";
 import { addUsage, NO_USAGE, type Usage } from "../../../session/usage.ts";
 import type { WriteReport } from "../foreign-report.ts";
-import { answerMarks, compactionMarks, spokenMarks } from "../own-marks.ts";
+import { answerMarks, compactionMarks, marksOfBody } from "../own-marks.ts";
 import { codexOfUsage, itemOfCall, itemOfInput, itemOfOutput, itemOfPart } from "./codex-item.ts";
 
 /** A line of a rollout without its timestamp. `skein` holds data that Codex has no field for; Codex ignores it. */
@@ -39,7 +39,7 @@ export function linesOfEntry(entry: Entry, writing: CodexWriting): CodexLine[] |
       return [{ ...item(itemOfMessage(entry.message, report)), skein: { id, ...marksOf(entry.message) } }];
     case "custom_message":
     case "branch_summary": {
-      const { content, marks } = spokenMarks(entry);
+      const { content, marks } = marksOfBody(entry);
       return [{ ...item(itemOfInput("user", content, report)), skein: { id, ...marks } }];
     }
     case "model_change":

@@ -11,7 +11,7 @@ import type {
 } from "../foreign-format.ts";
 import { digest } from "../foreign-id.ts";
 import { isFields, placeholderOf, textIn, textOrParts } from "../foreign-values.ts";
-import { answerSettings, spendingIn, spokenBody } from "../own-marks.ts";
+import { answerSettings, spendingIn, bodyOfMarks } from "../own-marks.ts";
 import { diffJson } from "../json-patch.ts";
 import { answerOfItems, contentOfItem, isOfProgram, kindOfItem, textOfItem, usageOfCodex } from "./codex-item.ts";
 import { itemsOfMessage } from "./codex-line.ts";
@@ -310,7 +310,7 @@ function inputOf(item: JsonObject, marks: JsonObject | null): ForeignBody | null
   const parts = contentOfItem(item.content);
   if (parts === null) return null;
   const content = textOrParts(parts);
-  const spoken = spokenBody(marks ?? {}, content);
+  const spoken = bodyOfMarks(marks ?? {}, content);
   if (spoken !== null) return spoken;
   return { type: "message", message: { role: marks?.role === "system" ? "system" : "user", content } };
 }

@@ -2,10 +2,10 @@ import type { JsonObject, JsonValue } from "../../../internal/json.ts";
 import type { Content, ContentPart, ToolCall, ToolMessage } from "../../../session/message.ts";
 import type { Usage } from "../../../session/usage.ts";
 import type { WriteReport } from "../foreign-report.ts";
-import { isFields, isFilled, parseArguments, placeholderOf, textIn } from "../foreign-values.ts";
+import { countIn, isFields, isFilled, parseArguments, placeholderOf, textIn } from "../foreign-values.ts";
 import { inlineAttachment } from "../../../session/blob.ts";
 
-const TELLING_PARTS: ReadonlySet<unknown> = new Set(["file", "reasoning", "subtask", "text", "tool"]);
+const CONTENT_PARTS: ReadonlySet<unknown> = new Set(["file", "reasoning", "subtask", "text", "tool"]);
 
 /** Parts that are not sent to a model. */
 const SILENT_PARTS: ReadonlySet<unknown> = new Set([
@@ -20,7 +20,7 @@ const SILENT_PARTS: ReadonlySet<unknown> = new Set([
 
 /** Whether opencode writes parts of this type. */
 export function isKnownPart(type: JsonValue | undefined): boolean {
-  return SILENT_PARTS.has(type) || TELLING_PARTS.has(type);
+  return SILENT_PARTS.has(type) || CONTENT_PARTS.has(type);
 }
 
 /** The content of a part, a placeholder if it is unknown; null for a call and for parts that are not sent to a model. */
@@ -113,14 +113,7 @@ export function usageOfOpencode(value: JsonValue | undefined): Usage | undefined
     cache.read,
     cache.write,
     value.total,
-  ].map((count) => (typeof count === "number" && count >= 0 ? count : 0)) as [
-    number,
-    number,
-    number,
-    number,
-    number,
-    number,
-  ];
+  ].map(countIn) as [number, number, number, number, number, number];
   const [inputTokens, outputTokens] = [input + read + write, output + reasoning];
   if (inputTokens + outputTokens + total === 0) return undefined;
   return {

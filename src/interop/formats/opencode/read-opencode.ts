@@ -10,7 +10,7 @@ import type {
 } from "../foreign-format.ts";
 import { timestampOf } from "../foreign-log.ts";
 import { isFields, textIn, textOrParts } from "../foreign-values.ts";
-import { answerSettings, spokenBody } from "../own-marks.ts";
+import { answerSettings, bodyOfMarks } from "../own-marks.ts";
 import { diffJson } from "../json-patch.ts";
 import {
   callOfPart,
@@ -43,7 +43,7 @@ export type PartRest = { readonly as: JsonValue } | { readonly said: JsonValue }
 const UNNAMED = /^(?:New|Child) session - \d{4}-\d{2}-\d{2}T/;
 
 /** A message of an export. */
-interface Spoken {
+interface ExportedMessage {
   readonly line: ForeignLine;
   readonly info: JsonObject;
   readonly parts: readonly JsonObject[];
@@ -95,9 +95,9 @@ export class OpencodeReader implements ForeignReader {
 }
 
 function readMessage(
-  message: Spoken,
-  before: Spoken | undefined,
-  after: Spoken | undefined,
+  message: ExportedMessage,
+  before: ExportedMessage | undefined,
+  after: ExportedMessage | undefined,
   log: ForeignLogSink,
 ): void {
   const { line, id, time, marks } = message;
@@ -114,7 +114,7 @@ function readMessage(
 }
 
 /** Adds the results of an answer's calls; opencode stores them in the parts of the calls. */
-function readResults({ id, time, parts, marks }: Spoken, log: ForeignLogSink): void {
+function readResults({ id, time, parts, marks }: ExportedMessage, log: ForeignLogSink): void {
   for (const part of parts) {
     const call = callOfPart(part);
     const result = call === null ? null : resultOfPart(part, call);
@@ -128,7 +128,7 @@ function readResults({ id, time, parts, marks }: Spoken, log: ForeignLogSink): v
   }
 }
 
-function spokenOf(value: JsonValue, index: number): Spoken {
+function spokenOf(value: JsonValue, index: number): ExportedMessage {
   const { info, parts } = isFields(value) ? value : {};
   const about = isFields(info) ? info : {};
   const said = Array.isArray(parts) ? (parts as readonly JsonValue[]).filter(isFields) : [];
@@ -143,7 +143,7 @@ function spokenOf(value: JsonValue, index: number): Spoken {
   };
 }
 
-function bodyOf(message: Spoken, before: Spoken | undefined): ForeignBody | null {
+function bodyOf(message: ExportedMessage, before: ExportedMessage | undefined): ForeignBody | null {
   const { info, parts, marks } = message;
   const content = parts.map(contentOfPart).filter((part) => part !== null);
   if (info.role === "user") return content.length === 0 ? null : inputOf(content, marks);
@@ -156,7 +156,7 @@ function bodyOf(message: Spoken, before: Spoken | undefined): ForeignBody | null
 
 function inputOf(parts: readonly ContentPart[], marks: JsonObject | null): ForeignBody {
   const content = textOrParts(parts);
-  return spokenBody(marks ?? {}, content) ?? { type: "message", message: { role: "user", content } };
+  return bodyOfMarks(marks ?? {}, content) ?? { type: "message", message: { role: "user", content } };
 }
 
 function answerOf(
@@ -183,8 +183,8 @@ function answerOf(
 }
 
 function compactionOf(
-  { info, id, marks }: Spoken,
-  before: Spoken | undefined,
+  { info, id, marks }: ExportedMessage,
+  before: ExportedMessage | undefined,
   content: readonly ContentPart[],
 ): ForeignBody {
   const asked = before?.parts.find((part) => part.type === "compaction");
@@ -206,7 +206,7 @@ function costIn({ cost }: JsonObject): { readonly cost?: number } {
 }
 
 /** The fields of the message that the entry does not have. */
-function restIn({ info, parts, time }: Spoken): FindRest {
+function restIn({ info, parts, time }: ExportedMessage): FindRest {
   return ({ type }, report) => {
     if (type !== "message") return { message: { info, parts } } as unknown as JsonValue;
     const at = typeof time === "number" ? time : 0;

@@ -7,7 +7,7 @@ import { pathOf } from "../foreign-path.ts";
 import type { WriteReport } from "../foreign-report.ts";
 import { isFields } from "../foreign-values.ts";
 import { KeptLines } from "../kept-line.ts";
-import { spokenMarks } from "../own-marks.ts";
+import { marksOfBody } from "../own-marks.ts";
 import { foreignRest, type JsonPatch, applyPatch } from "../json-patch.ts";
 import { OpencodeIds } from "./opencode-id.ts";
 import { opencodeOfUsage, partOfCall, partOfContent } from "./opencode-part.ts";
@@ -23,6 +23,8 @@ interface Model extends JsonObject {
 
 /** The model written if no entry of the session names one. */
 const UNKNOWN_MODEL: Model = { providerID: "unknown", modelID: "unknown" };
+const NO_MODEL_NOTE =
+  "The session names no model, which opencode requires: its UI continues with the configured model, and opencode run needs --model PROVIDER/MODEL.";
 
 /** The model that Claude Code records for answers that it wrote itself, such as API errors. */
 const NO_MODEL = "<synthetic>";
@@ -43,7 +45,7 @@ export async function* writeOpencode(
 ): AsyncGenerator<string, void, undefined> {
   const path = await pathOf(source);
   yield `{"info":${JSON.stringify(await infoOf(source))},"messages":[`;
-  const writer = new MessageWriter(source, report, await answerModels(source, path.ids));
+  const writer = new MessageWriter(source, report, await modelsOf(source, path.ids));
   const lines = new KeptLines("opencode");
   let [answer, results]: [Answer | null, Map<string, ToolResult>] = [null, new Map()];
   /** The ids of the calls of `answer`. */
@@ -98,14 +100,13 @@ class MessageWriter {
   /** From entry ids to message ids. */
   readonly #messageIds = new Map<string, string>();
   #lastInput: string | undefined;
-  /** The model of each answer, computed by `answerModels`. */
-  readonly #models: readonly (Model | null)[];
+  readonly #models: Models;
   /** How many answers were written. */
   #answered = 0;
   /** The model of the last answer or model change. */
   #model: Model | null = null;
 
-  constructor(source: ForeignSource, report: WriteReport, models: readonly (Model | null)[]) {
+  constructor(source: ForeignSource, report: WriteReport, models: Models) {
     this.#source = source;
     this.#report = report;
     this.#sessionId = source.foreignId;
@@ -120,7 +121,7 @@ class MessageWriter {
 
   answer(entry: Answer, results: ReadonlyMap<string, ToolResult>): Written {
     this.#report.written += 1 + results.size;
-    this.#model = this.#models[this.#answered++] ?? this.#model;
+    this.#model = this.#models.answered[this.#answered++] ?? this.#model;
     const { message, timestamp } = entry;
     const time = Date.parse(timestamp);
     const said = partsOf(message.content).map((part) => partOfContent(part, time, message.provider));
@@ -166,7 +167,7 @@ class MessageWriter {
           : this.#leave("system message");
       case "custom_message":
       case "branch_summary": {
-        const { content, marks } = spokenMarks(entry);
+        const { content, marks } = marksOfBody(entry);
         return [this.#input(entry, content, marks)];
       }
       case "compaction":
@@ -220,7 +221,10 @@ class MessageWriter {
    * latest user message.
    */
   #askedModel(): Model {
-    return this.#models[this.#answered] ?? this.#model ?? UNKNOWN_MODEL;
+    const model = this.#models.answered[this.#answered] ?? this.#model ?? this.#models.started;
+    if (model !== null) return model;
+    this.#report.notes.add(NO_MODEL_NOTE);
+    return UNKNOWN_MODEL;
   }
 
   #answerInfo(time: number, { providerID, modelID }: Model): JsonObject {
@@ -259,12 +263,29 @@ class MessageWriter {
   }
 }
 
-/** For each answer on the path, its model or, if it names none, that of the next answer that does; else null. */
-async function answerModels({ entries }: ForeignSource, path: ReadonlySet<string>): Promise<(Model | null)[]> {
-  const models: (Model | null)[] = [];
-  for await (const entry of entries()) if (path.has(entry.id) && isAnswer(entry)) models.push(modelOf(entry.message));
-  for (let index = models.length - 2; index >= 0; index--) models[index] ??= models[index + 1] ?? null;
-  return models;
+/** The models of a session. */
+interface Models {
+  /** For each answer on the path, its model or, if it names none, that of the next answer that does; else null. */
+  readonly answered: readonly (Model | null)[];
+  /** The model of the last run that started, whether or not it has answered; null if no run names one. */
+  readonly started: Model | null;
+}
+
+async function modelsOf({ entries }: ForeignSource, path: ReadonlySet<string>): Promise<Models> {
+  const answered: (Model | null)[] = [];
+  let started: Model | null = null;
+  for await (const entry of entries()) {
+    if (path.has(entry.id) && isAnswer(entry)) answered.push(modelOf(entry.message));
+    if (entry.type === "run" && entry.phase === "started") started = modelNamed(entry.model) ?? started;
+  }
+  for (let index = answered.length - 2; index >= 0; index--) answered[index] ??= answered[index + 1] ?? null;
+  return { answered, started };
+}
+
+function modelNamed(name = ""): Model | null {
+  const [providerID = "", ...rest] = name.split("/");
+  const modelID = rest.join("/");
+  return providerID === "" || modelID === "" ? null : { providerID, modelID };
 }
 
 function modelOf({ provider, model }: AssistantMessage): Model | null {

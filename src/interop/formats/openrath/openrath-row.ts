@@ -5,7 +5,7 @@ import type { Usage } from "../../../session/usage.ts";
 import type { ForeignBody } from "../foreign-format.ts";
 import type { WriteReport } from "../foreign-report.ts";
 import { isFields, textIn } from "../foreign-values.ts";
-import { answerMarks, answerSettings, spokenBody, spokenMarks } from "../own-marks.ts";
+import { answerMarks, answerSettings, bodyOfMarks, marksOfBody } from "../own-marks.ts";
 
 /** A row of OpenRath's table. `skein` holds data that OpenRath has no field for; OpenRath ignores it. */
 export interface OpenRathRow {
@@ -25,7 +25,7 @@ export function bodyOfRow({ kind, payload, skein }: JsonObject): ForeignBody | n
       return { type: "message", message: { role: "system", content: content ?? "" } };
     case "user": {
       const words = content ?? "";
-      return spokenBody(marks, words) ?? { type: "message", message: { role: "user", content: words } };
+      return bodyOfMarks(marks, words) ?? { type: "message", message: { role: "user", content: words } };
     }
     case "assistant": {
       const toolCalls = callsOf(payload.tool_calls);
@@ -52,7 +52,7 @@ export function rowOfEntry(entry: Entry, report: WriteReport): OpenRathRow | nul
       return rowOfMessage(entry.message, stamp, report);
     case "custom_message":
     case "branch_summary": {
-      const { content, marks } = spokenMarks(entry);
+      const { content, marks } = marksOfBody(entry);
       return { kind: "user", payload: { content: wordsOf(content, report) }, skein: { ...stamp, ...marks } };
     }
     case "compaction":

@@ -9,7 +9,7 @@ import {
   partsOf,
 } from "../../../session/message.ts";
 import type { Usage } from "../../../session/usage.ts";
-import { isFields, isFilled, parseArguments, placeholderOf, textOrParts } from "../foreign-values.ts";
+import { countIn, isFields, isFilled, parseArguments, placeholderOf, textOrParts } from "../foreign-values.ts";
 import type { WriteReport } from "../foreign-report.ts";
 import { inlineAttachment } from "../../../session/blob.ts";
 
@@ -152,9 +152,9 @@ export function usageOfPi(value: JsonValue | undefined): { readonly usage?: Usag
     "cacheRead",
     "cacheWrite",
     "totalTokens",
-  ].map((key) => countOf(value[key])) as [number, number, number, number, number];
+  ].map((key) => countIn(value[key])) as [number, number, number, number, number];
   const inputTokens = input + cacheRead + cacheWrite;
-  const spent = isFields(value.cost) ? countOf(value.cost.total) : 0;
+  const spent = isFields(value.cost) ? countIn(value.cost.total) : 0;
   const usage = {
     inputTokens,
     outputTokens: output,
@@ -176,10 +176,6 @@ export function piOfUsage(usage: Usage | undefined, cost = 0): JsonObject {
     totalTokens,
     cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: cost },
   };
-}
-
-function countOf(value: JsonValue | undefined): number {
-  return typeof value === "number" && Number.isFinite(value) && value > 0 ? value : 0;
 }
 
 function listOf(content: JsonValue): JsonValue[] {

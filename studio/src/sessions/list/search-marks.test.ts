@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { markedPieces } from "./search-marks.ts";
+import { fromFirstMatch, markedPieces } from "./search-marks.ts";
 
 const marked = (text: string, search: string): readonly string[] =>
   markedPieces(text, search)
@@ -27,4 +27,12 @@ test("treats pattern characters in words literally", () => {
 test("marks no matches of a pattern, which could block the page", () => {
   expect(marked(`${"a".repeat(60)}!`, "re:^(a+)+$")).toEqual([]);
   expect(marked("late order", "order re:l.te")).toEqual(["order"]);
+});
+
+test("a preview begins shortly before its first match", () => {
+  const text = `${"a long path/".repeat(10)}the plan of it`;
+  expect(fromFirstMatch(text, "plan")).toMatch(/^….{20,24}plan of it$/);
+  expect(fromFirstMatch("Plan a trip", "trip")).toBe("Plan a trip");
+  expect(fromFirstMatch(text, "absent")).toBe(text);
+  expect(fromFirstMatch(text, "re:plan")).toBe(text);
 });

@@ -26,6 +26,18 @@ export function markedPieces(text: string, search: string): readonly MarkedPiece
   return pieces;
 }
 
+/** How much of a text a preview surely shows, and how much of that is kept before the first match. */
+const SHOWN_MIN = 44;
+const BEFORE_MAX = 24;
+
+/** A text from shortly before its first match on; the whole text without a match. */
+export function fromFirstMatch(text: string, search: string): string {
+  const [first, second] = markedPieces(text, search);
+  if (first === undefined || second === undefined || first.marked) return text;
+  if (first.text.length + second.text.length <= SHOWN_MIN) return text;
+  return `…${text.slice(first.text.length - BEFORE_MAX).trimStart()}`;
+}
+
 /** The words and phrases of a search, longest first, so that a short one does not hide a longer one. */
 function termsOf(search: string): readonly string[] {
   const plain = search.replace(/(?<=^|\s)re:.*$/s, "");

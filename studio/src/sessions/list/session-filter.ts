@@ -1,6 +1,6 @@
 import type { ListSessions } from "skein/client";
 import type { SessionStatus } from "../../../../src/session/log/entry.ts";
-import { asksSomething, markOf, type SessionMark } from "../session-look.ts";
+import { asksSomething, markOf, type SessionMark } from "../session-status.ts";
 
 /** The filter of the session list. */
 export interface SessionFilter {

@@ -4,8 +4,8 @@ import { visibleText } from "../../markdown/visible-text.ts";
 import { addressOf } from "../../shell/route.ts";
 import { ageOf, formatCost, fullTime } from "./amounts.ts";
 import type { SessionRow as Row } from "./read-sessions.ts";
-import { markedPieces } from "./search-marks.ts";
-import { markOf, titleOf } from "../session-look.ts";
+import { fromFirstMatch, markedPieces } from "./search-marks.ts";
+import { markOf, titleOf } from "../session-status.ts";
 import { SessionMark } from "../session-mark.tsx";
 
 const MATCHES_MAX = 3;
@@ -46,7 +46,7 @@ export function SessionRow({
           className="sessions-match small"
           href={addressOf({ page: "session", id, view: "talk", options: { entry: entryId } })}
         >
-          <Marked text={text} search={search} />
+          <Marked text={fromFirstMatch(text, search)} search={search} />
         </a>
       ))}
     </>

@@ -13,7 +13,7 @@ const LINE_CHARACTERS_FOLDED = 300;
 /** How much is shown at first of an open call. */
 const CHARACTERS_FIRST = 20_000;
 
-/** What a call did: terminal output, a diff, a file, a table or a text. A folded call shows the beginning only. */
+/** Shows the result of a call: terminal output, a diff, a file, a table or a text. A folded call shows the beginning only. */
 export function CallOutputView({
   output,
   folded,

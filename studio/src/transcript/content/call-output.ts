@@ -2,7 +2,7 @@ import type { ToolCall } from "../../../../src/session/message.ts";
 import { formatCount } from "../../sessions/list/amounts.ts";
 import { argumentsOf, type FileEdit, fileEditOf } from "./file-edit.ts";
 
-/** What a call did, in the form that suits it. */
+/** The result of a call in its best form. */
 export type CallOutput = {
   /** Whether the call failed. */
   readonly failed: boolean;
@@ -48,7 +48,7 @@ const COMMAND_NAMES = ["command", "cmd", "script"];
 const PATH_NAMES = ["path", "file_path", "filePath", "file"];
 
 /**
- * What a call did: the change of a file, a command with its output, a file with its name, a table, or a text. Null if
+ * The result of a call: the change of a file, a command with its output, a file with its name, a table, or a text. Null if
  * the name and the arguments say everything. `result` is null until it has arrived.
  */
 export function outputOf(call: Call, result: ResultText | null): CallOutput | null {
@@ -79,7 +79,7 @@ export function outputOf(call: Call, result: ResultText | null): CallOutput | nu
   return { kind: "text", failed, note: null, text };
 }
 
-/** What our tools write after the text of a file that is not shown whole. */
+/** The note that the workspace tools append to a file that is not shown completely. */
 const READ_NOTE = /\n\[((?:Lines? \d|Line )[^\n]*)\]$/;
 
 function fileText(text: string, given: Fields | null): { text: string; note: string | null; firstLine: number } {
@@ -113,7 +113,7 @@ function streamsOf(data: Fields | null) {
   return { exitCode, stdout, stderr, truncated: truncated === true };
 }
 
-/** The message of a failed call of ours: `{ ok: false, error_kind, message }`. */
+/** The message of a failed call of a workspace tool: `{ ok: false, error_kind, message }`. */
 function messageIn(data: Fields | null): string | null {
   const { error_kind: kind, message } = data ?? {};
   return typeof kind === "string" && typeof message === "string" ? message : null;

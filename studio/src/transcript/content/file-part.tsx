@@ -35,7 +35,7 @@ export function FilePart({ part }: { readonly part: FileOf }): ReactNode {
 }
 
 function keep(bytes: Uint8Array<ArrayBuffer>, name: string | undefined): void {
-  // As plain bytes: a browser that opens the file instead of saving it must not run it as a page.
+  // Served as plain bytes, so that a browser that opens the file instead of saving it does not render it as a page.
   const url = URL.createObjectURL(new Blob([bytes], { type: "application/octet-stream" }));
   const link = document.createElement("a");
   link.href = url;

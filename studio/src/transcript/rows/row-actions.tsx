@@ -8,7 +8,7 @@ import { addressOf } from "../../shell/route.ts";
 import type { OpenForm } from "./row-forms.tsx";
 import { useTalkActions } from "../talk-actions.ts";
 
-/** The actions on a turn. Those that change the session are hidden while nothing may change it. */
+/** The actions on a turn. The actions that change the session are hidden while it accepts no changes. */
 export function RowActions({
   id,
   endId,

@@ -19,7 +19,7 @@ export function RowHead({
   readonly timestamp: string | null;
   readonly label?: string | undefined;
   readonly facts?: ReactNode;
-  /** The switch between the messages in this place. */
+  /** The switch between the alternative messages at this position. */
   readonly siblings?: ReactNode;
 }): ReactNode {
   return (

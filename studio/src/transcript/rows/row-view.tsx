@@ -76,8 +76,8 @@ function sameLabel(a: RowViewProps, b: RowViewProps): boolean {
   return one === other && a.labels.get(one) === b.labels.get(other);
 }
 
-/** Who sent a message: the user, unless another one is recorded. */
-function sayerOf(by: string | undefined, me: string | undefined): string {
+/** The sender of a message: the recorded one, else the user. */
+function senderOf(by: string | undefined, me: string | undefined): string {
   return by === undefined || by === me ? "You" : by;
 }
 
@@ -99,7 +99,7 @@ function RowBody({ row, labels, asked }: Omit<RowViewProps, "eager">): ReactNode
       <>
         <RowHead
           speaker={isUser ? "user" : "system"}
-          name={isUser ? (agent ?? sayerOf(entry.by, me)) : "System"}
+          name={isUser ? (agent ?? senderOf(entry.by, me)) : "System"}
           timestamp={entry.timestamp}
           label={label}
           siblings={<SiblingSwitch ids={row.ids} what="message" />}

@@ -1,4 +1,4 @@
 import { afterAll } from "vitest";
-import { endFile } from "./file-end.ts";
+import { endFile } from "./on-file-end.ts";
 
 afterAll(endFile);

@@ -9,7 +9,7 @@ import { allOf, logOf, nextOf, openRunServer } from "./runs-server.ts";
 const paying = (paid: string[]) =>
   toolOf("pay", (_args, { callId }) => `paid ${paid.push(callId)}`, { needsApproval: () => true });
 
-test("a call that needs approval waits for a word, which lets it run or refuses it", async () => {
+test("a call that needs approval waits for an answer, which approves or denies it", async () => {
   const paid: string[] = [];
   const agent = answering(
     [calling(callOf("a/1", "pay", { euros: 5 }), callOf("..", "pay"), callOf("3", "pay")), "Done."],

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { markOf, titleOf } from "./session-look.ts";
+import { markOf, titleOf } from "./session-status.ts";
 
 test("derives the mark of a session from its runs, else from its status", () => {
   const running = { runId: "r" };

@@ -1,7 +1,16 @@
 import { describe, expect, test } from "vitest";
 import { entryAt, nodesOf, SampleLog, user } from "../../../test/sample-log.ts";
 import type { Entry, EntryBody } from "./entry.ts";
-import { branchTo, buildTree, childrenOf, indexEntries, labelsOf, leafOf, type TreeNode, undoneIds } from "./tree.ts";
+import {
+  branchTo,
+  buildTree,
+  childrenOf,
+  indexEntries,
+  labelsOf,
+  leafOf,
+  type TreeNode,
+  undoneIds,
+} from "./entry-tree.ts";
 
 const said: EntryBody = { type: "message", message: user("x") };
 
@@ -12,7 +21,7 @@ function shapeOf(nodes: readonly TreeNode[]): Shape {
 const idsOf = (entries: readonly Entry[]) => entries.map((entry) => entry.id);
 
 describe("buildTree", () => {
-  test("hangs children on their parents in the order of the appends", () => {
+  test("adds children to their parents in the order of the appends", () => {
     const tree = buildTree(nodesOf({ a: null, b: "a", c: "a", d: "b", e: null, f: "a" }));
     expect(shapeOf(tree)).toEqual({ a: { b: { d: {} }, c: {}, f: {} }, e: {} });
     expect(tree[0]?.children.map((node) => node.entry.id)).toEqual(["b", "c", "f"]);
@@ -22,7 +31,7 @@ describe("buildTree", () => {
     expect(buildTree([])).toEqual([]);
   });
 
-  test("makes roots of orphans", () => {
+  test("treats nodes without their parent as roots", () => {
     expect(shapeOf(buildTree(nodesOf({ a: null, b: "missing", c: "b" })))).toEqual({ a: {}, b: { c: {} } });
   });
 
@@ -47,7 +56,7 @@ describe("buildTree", () => {
     expect(shapeOf(buildTree(log))).toEqual({ a: { b: {} } });
   });
 
-  test("hides a pruned branch with all that hangs on it, and nothing else", () => {
+  test("hides a pruned branch with all its descendants, and nothing else", () => {
     const log = [
       ...nodesOf({ a: null, b: "a", c: "b", d: "a" }),
       entryAt(4, "p", "d", { type: "prune", targetId: "b" }),
@@ -57,7 +66,7 @@ describe("buildTree", () => {
     expect(shapeOf(buildTree(root))).toEqual({ c: {} });
   });
 
-  test("carries the label that counts, and no label otherwise", () => {
+  test("has the label in force, or none", () => {
     const log = [
       ...nodesOf({ a: null, b: "a" }),
       entryAt(2, "l1", "b", { type: "label", targetId: "a", label: "first" }),
@@ -97,13 +106,13 @@ describe("childrenOf", () => {
     entryAt(5, "fact", "a", { type: "session_info", name: "n" }),
   ];
 
-  test("gives the nodes below an entry in the order of the appends", () => {
+  test("returns the nodes below an entry in the order of the appends", () => {
     expect(idsOf(childrenOf(log, "a"))).toEqual(["b", "c"]);
     expect(idsOf(childrenOf(log, "e"))).toEqual([]);
     expect(idsOf(childrenOf(log, "unheard-of"))).toEqual([]);
   });
 
-  test("gives the roots for null, orphans among them", () => {
+  test("returns the roots for null, including nodes without their parent", () => {
     expect(idsOf(childrenOf(log, null))).toEqual(["a", "d"]);
   });
 
@@ -164,7 +173,7 @@ describe("labelsOf", () => {
 });
 
 describe("leafOf", () => {
-  test("comes to the leaf of the fold", () => {
+  test("returns the leaf of the fold", () => {
     const log = new SampleLog().say({ a: user("1"), b: user("2") });
     expect(leafOf([])).toBe(null);
     expect(leafOf(log.entries)).toBe("b");

@@ -1,4 +1,4 @@
-// Runs or resumes a session of a store, prints its events, and ends. Executed calls print a line too. node run-hear.mjs
+// Runs or resumes a session of a store, prints its events, and ends. Executed calls print a line too. node run-follow.mjs
 // <path of the database> <start | session id> <milliseconds until it parks, or never>
 import { writeSync } from "node:fs";
 import { resumeSession, runSessionLoop, Session } from "skein";

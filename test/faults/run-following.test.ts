@@ -7,7 +7,7 @@ import { openSqliteStore } from "../../src/stores/sqlite/index.ts";
 import { makeDirectory } from "./jsonl-support.ts";
 import { type Running, start } from "./program-support.ts";
 
-interface Asking {
+interface WaitingProcess {
   readonly path: string;
   readonly store: SessionStore;
   readonly program: Running;
@@ -16,10 +16,10 @@ interface Asking {
   readonly answer: (approved: boolean) => EntryDraft;
 }
 
-/** A process whose run waits for a word, and the store as this process has it. */
-async function asking(afterMs = "never"): Promise<Asking> {
+/** A process whose run waits for an answer, and the same store opened in this process. */
+async function asking(afterMs = "never"): Promise<WaitingProcess> {
   const path = join(await makeDirectory(), "skein.db");
-  const program = start("run-hear.mjs", [path, "start", afterMs]);
+  const program = start("run-follow.mjs", [path, "start", afterMs]);
   while (program.lines().length === 0) await program.more();
   const [, sessionId = "", runId = "", question = ""] = program.lines()[0]?.split(" ") ?? [];
   const store = await openSqliteStore({ path });
@@ -61,7 +61,7 @@ test("a parked run ends its process, and continues once in another one after the
   expect((await store.head(sessionId))?.openRuns).toMatchObject([{ runId, state: "parked" }]);
   expect(await store.leaseOf(sessionId)).toBeNull();
   await store.append(sessionId, [answer(true)]);
-  const others = [0, 1].map(() => start("run-hear.mjs", [path, sessionId]));
+  const others = [0, 1].map(() => start("run-follow.mjs", [path, sessionId]));
   await Promise.all(others.map(({ ended }) => ended));
   const lines = others.flatMap((other) => other.lines());
   expect(lines.filter((line) => line === "paid")).toEqual(["paid"]);
