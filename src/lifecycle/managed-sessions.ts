@@ -88,7 +88,7 @@ export class ManagedSessions {
    * again.
    */
   async prepare(id: string, options: ActorOptions, known?: SessionHead): Promise<SessionHead> {
-    const isKnown = known?.header.id === id && isVisible(known, viewerOf(options));
+    const isKnown = known !== undefined && known.header.id === id && isVisible(known, viewerOf(options));
     const head = isKnown ? known : await this.find(id, options);
     if (head === null) throw new SessionNotFoundError(id);
     return this.expiry.expireIfDue(head);

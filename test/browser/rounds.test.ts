@@ -3,6 +3,7 @@ import type { EntryDraft } from "../../src/session/log/entry.ts";
 import type { Message } from "../../src/session/message.ts";
 import { seriousFindings } from "./axe.ts";
 import { browserTest } from "./browser-test.ts";
+import { goTo, sampleIds } from "./places.ts";
 
 const said = (id: string, message: Message): EntryDraft => ({ type: "message", id, message });
 const calls = (id: string, name: string, given: object): EntryDraft =>
@@ -40,7 +41,7 @@ browserTest("an answer of many rounds reads as one, and each round shows what it
   expect(await row.getByText("npm test").count()).toBe(0);
   await rounds.click();
   const list = row.getByRole("list", { name: "Rounds before the answer" });
-  expect(await list.getByText("100 tokens").count()).toBe(3);
+  await expect.poll(() => list.getByText("100 tokens").count()).toBe(3);
   await list.getByRole("cell", { name: "12 €" }).waitFor();
   await list.locator("ins", { hasText: "a + b" }).waitFor();
   await list.getByText("$ npm test").waitFor();
@@ -56,4 +57,20 @@ browserTest("an answer of many rounds reads as one, and each round shows what it
   await page.goto(`${server.url}/#/sessions/${header.id}/talk?entry=mend-result`);
   await page.reload();
   await page.locator("#turn-look[aria-current=true]").getByText("$ npm test").waitFor();
+});
+
+browserTest("a link to the result of a call shows the round of the call", async ({ open, server }) => {
+  const fixed = (await sampleIds(server))("Fix what one day is called");
+  const { items } = await server.client.sessions.path(fixed, { limit: 100 });
+  const results = items.filter((entry) => entry.type === "message" && entry.message.role === "tool");
+  const page = await open();
+  for (const { id } of [results[4], results[0]].filter((each) => each !== undefined)) {
+    await goTo(page, server, `#/sessions/${fixed}/talk?entry=${encodeURIComponent(id)}`);
+    const seen = `(() => {
+      const view = document.querySelector(".transcript-scroller").getBoundingClientRect();
+      const round = document.querySelector('[data-entries~="${id}"]')?.getBoundingClientRect();
+      return round !== undefined && Math.max(round.top, view.top) < Math.min(round.bottom, view.bottom) - 60;
+    })()`;
+    await expect.poll(() => page.evaluate(seen)).toBe(true);
+  }
 });

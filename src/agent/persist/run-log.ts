@@ -588,7 +588,9 @@ export class RunLog {
   }
 
   #writeWaiting(): void {
-    if (this.#waiting.length === 0 || (this.#access === null && this.#failure === null)) return;
+    // An append that began while the run was starting is finished first.
+    if (this.#writing !== null || this.#waiting.length === 0) return;
+    if (this.#access === null && this.#failure === null) return;
     if (this.#failure !== null) {
       for (const { reject } of this.#waiting.splice(0)) reject(this.#failure.error);
       return;

@@ -40,7 +40,9 @@ export function useSeek(
     let frame = 0;
     const step = (left: number): void => {
       const element = document.getElementById(`turn-${rowId}`);
-      element?.scrollIntoView({ block: "center" });
+      // Of an answer with many rounds, the one with the entry.
+      const round = element?.querySelector(`[data-entries~="${CSS.escape(entryId)}"]`) ?? element;
+      round?.scrollIntoView({ block: "center" });
       if (left === STEPS) element?.focus({ preventScroll: true });
       if (left > 0) frame = requestAnimationFrame(() => step(left - 1));
     };

@@ -31,7 +31,7 @@ export function AnswerRounds({
         >
           <ol className="transcript-rounds-list" aria-label="Rounds before the answer">
             {earlier.map((round, index) => (
-              <li key={round.entry.id}>
+              <li key={round.entry.id} data-entries={idsIn(round).join(" ")}>
                 <p>
                   <RoundFacts name={`Round ${index + 1}`} spent={spentOn([round])} />
                 </p>
