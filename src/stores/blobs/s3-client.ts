@@ -93,7 +93,7 @@ export class S3Client {
       const now = Date.parse(response.headers.date ?? "") || Date.now();
       const text = await textOf(response);
       yield {
-        objects: [...text.matchAll(/<Contents>(.*?)<\/Contents>/gs)].map(([, item]) => objectOf(item ?? "")),
+        objects: text.split("<Contents>").slice(1).map(objectOf),
         now,
       };
       token = fieldOf(text, "IsTruncated") === "true" ? fieldOf(text, "NextContinuationToken") : null;
@@ -233,6 +233,7 @@ async function textOf(response: IncomingMessage): Promise<string> {
   return Buffer.concat(chunks).toString();
 }
 
+/** The object of a listing, from the text after its opening tag. */
 function objectOf(item: string): S3Object {
   return {
     key: fieldOf(item, "Key") ?? "",
