@@ -16,7 +16,7 @@ conversation with tools, Skein imports and exports it, and the program continues
                   how much of a session each program makes a provider process anew
   --record        also saves the programs' files as fixtures of npm test`;
 
-const agentSdk = { format: "claude-agent", packageName: "@anthropic-ai/claude-agent-sdk", version: "0.3.327" };
+const agentSdk = { format: "claude-agent", packageName: "@anthropic-ai/claude-agent-sdk", version: "0.3.328" };
 const acpx = { format: "acpx", packageName: "acpx", version: "0.19.1" };
 
 /** How many turns a session has whose requests are measured. */
