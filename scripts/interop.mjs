@@ -16,7 +16,7 @@ conversation with tools, Skein imports and exports it, and the program continues
                   how much of a session each program makes a provider process anew
   --record        also saves the programs' files as fixtures of npm test`;
 
-const agentSdk = { format: "claude-agent", packageName: "@anthropic-ai/claude-agent-sdk", version: "0.3.327" };
+const agentSdk = { format: "claude-agent", packageName: "@anthropic-ai/claude-agent-sdk", version: "0.3.328" };
 const acpx = { format: "acpx", packageName: "acpx", version: "0.19.1" };
 
 /** How many turns a session has whose requests are measured. */
@@ -127,7 +127,7 @@ handed the session to each program, in a home directory that had never seen it: 
 its first turn. A program "goes on" when its next request to the model held the words of the user, of the model and of the tools
 from before; after a compaction of its own, what came after that, and nothing of what its tools had said before. The session of a
 sub-agent went back to the program as a session of its own. No command named a model for opencode: it was set up to know the
-models that the others had used.
+models that the others had used. No program wrote a line of a kind that Skein does not know.
 
 | program | package | version | runs on |
 |---|---|---|---|

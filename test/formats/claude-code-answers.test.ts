@@ -169,6 +169,61 @@ test("a line of an answer that arrives after a user message stays on the path, a
   expect(spent).toMatchObject({ totalTokens: 2010 });
 });
 
+test("a late result of an earlier call does not split the answer that is being written", async () => {
+  const lines = [
+    line("u1", null, said("Begin both.")),
+    line("a1", "u1", answer("m1", call("long"))),
+    line("a2", "a1", answer("m2", text("The other one runs."))),
+    line("r1", "a1", said([{ type: "tool_result", tool_use_id: "long", content: "first" }, text("Be quick.")])),
+    line("a3", "r1", answer("m2", call("two"))),
+    line("r2", "a3", result("two", "second")),
+  ];
+  const { told, usage: spent } = await imported(lines);
+  expect(told).toEqual([
+    "user: Begin both.",
+    ...["assistant:  +long", "tool long: first"],
+    ...["assistant: The other one runs. +two", "tool two: second", "user: Be quick."],
+  ]);
+  expect(spent).toMatchObject({ totalTokens: 2010 });
+});
+
+test.for([
+  ["a repeated line", (lines: readonly string[]) => [lines[0] as string]],
+  ["the progress of a tool", () => [line("p1", "b1", progress)]],
+  ["a note of a hook", () => [line("s1", "b1", system)]],
+  ["words of a skill", () => [line("k1", "b1", { ...said("How to look."), isMeta: true })]],
+  ["a snapshot of files", () => [other("file-history-snapshot", { messageId: "x", snapshot: {} })]],
+] as const)("%s between a compaction boundary and its summary does not undo the compaction", async ([, between]) => {
+  const before = [line("u1", null, said("Begin.")), line("a1", "u1", answer("m1", text("Begun.")))];
+  const boundary = { type: "system", subtype: "compact_boundary", logicalParentUuid: "a1", compactMetadata: {} };
+  const lines = [
+    ...before,
+    line("b1", null, boundary),
+    ...between(before),
+    line("c1", "b1", { ...said("They have begun."), isCompactSummary: true, isVisibleInTranscriptOnly: true }),
+    line("u2", "c1", said("Go on.")),
+  ];
+  await using store = openMemoryStore();
+  const id = await importText(store, format, lines.join("\n"));
+  const messages = told(await toldIn(store, id)).filter((each) => !each.includes("How to look."));
+  expect(messages).toEqual([expect.stringContaining("They have begun."), "user: Go on."]);
+  const written = linesOf(await writtenText(format, store, id)).map((each) => JSON.parse(each));
+  expect(new Set(written)).toEqual(new Set([...new Set(lines)].map((each) => JSON.parse(each))));
+});
+
+test("a compaction boundary without a summary keeps the lines that follow it", async () => {
+  const boundary = { type: "system", subtype: "compact_boundary", logicalParentUuid: "u1", compactMetadata: {} };
+  const lines = [
+    line("u1", null, said("Begin.")),
+    line("b1", null, boundary),
+    line("p1", "b1", progress),
+    line("b2", null, { ...boundary, logicalParentUuid: "p1" }),
+    line("p2", "b2", progress),
+    line("u2", "p2", said("Go on.")),
+  ];
+  expect((await imported(lines)).told).toEqual(["user: Begin.", "user: Go on."]);
+});
+
 test("a result of a call on an inactive branch stays on that branch", async () => {
   const lines = [
     line("u1", null, said("Begin.")),

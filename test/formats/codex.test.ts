@@ -114,6 +114,24 @@ test("an answer is one message with its thinking, its calls and its usage, even 
   ]);
 });
 
+test("token counts that repeat the last ones, with new rate limits, neither count again nor end an answer", async () => {
+  const total = { ...counts, total_tokens: 84 };
+  const lines = [
+    ...[user("Look."), answer("I look."), event(counted)],
+    ...[event({ ...counted, rate_limits: { plan: "a" } }), user("Again.")],
+    item({ type: "reasoning", summary: [{ type: "summary_text", text: "Once more." }] }),
+    event({ ...counted, rate_limits: { plan: "b" } }),
+    answer("I look again."),
+    event({ ...counted, info: { total_token_usage: total, last_token_usage: counts } }),
+  ];
+  await using store = openMemoryStore();
+  const sessionId = await importText(store, codex, rollout(lines));
+  expect((await toldIn(store, sessionId)).map(({ role }) => role)).toEqual(["user", "assistant", "user", "assistant"]);
+  expect((await store.head(sessionId))?.usage).toMatchObject({ totalTokens: 84 });
+  const written = linesOf(await writtenText(codex, store, sessionId)).slice(1);
+  expect(written.map((each) => JSON.parse(each))).toEqual(lines.map((each) => JSON.parse(each)));
+});
+
 test("messages that Codex writes in the user's name are kept, and are not imported as user messages", async () => {
   const own = [
     user("<environment_context>\n  <cwd>/tmp/project</cwd>\n</environment_context>"),

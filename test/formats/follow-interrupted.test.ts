@@ -4,12 +4,11 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { FileFollower } from "../../src/interop/formats/follow-files.ts";
-import { type ForeignFormat, type FormatName, foreignFormat, importFiles } from "../../src/interop/formats/index.ts";
+import { type ForeignFormat, foreignFormat, importFiles } from "../../src/interop/formats/index.ts";
 import type { SessionStore } from "../../src/session/store.ts";
 import { openMemoryStore } from "../../src/stores/memory/index.ts";
+import { PLAIN, PROGRAMS, SESSION, type Turn, turn } from "./foreign-conversations.ts";
 import { entriesOf, linesOf, toldIn, writtenText } from "./foreign-samples.ts";
-
-const SESSION = "4f0c1b7e-3d58-4d0c-9a55-0f6a4a0f0005";
 
 let directory: string;
 beforeEach(async () => {
@@ -17,148 +16,13 @@ beforeEach(async () => {
 });
 afterEach(() => rm(directory, { recursive: true, force: true }));
 
-/** One turn: a user message, and answers with calls that each have a result. */
-interface Turn {
-  /** How many calls each answer has; the last answer has none. */
-  readonly answers: readonly number[];
-  /** Which lines hold the stop reason of an answer. */
-  readonly stops: "all" | "last" | "none";
-  /** Whether results are between the lines of their answer. */
-  readonly early: boolean;
-  /** Other lines between those of an answer. */
-  readonly others: number;
-  /** How many turns before the last one it goes back to; 0 for none. */
-  readonly back: number;
-}
-
-const turn: fc.Arbitrary<Turn> = fc.record({
-  answers: fc.array(fc.nat(3), { minLength: 1, maxLength: 3 }),
-  stops: fc.constantFrom("all", "last", "none"),
-  early: fc.boolean(),
-  others: fc.nat(2),
-  back: fc.oneof({ weight: 4, arbitrary: fc.constant(0) }, fc.integer({ min: 1, max: 2 })),
-});
-
-/** The lines of a file of Claude Code with these turns. */
-function claudeCode(turns: readonly Turn[]): string[] {
-  const lines: string[] = [];
-  const ends: (string | null)[] = [null];
-  let leaf: string | null = null;
-  const add = (own: object, parentUuid: string | null = leaf): string => {
-    const uuid = `line-${lines.length}`;
-    const timestamp = new Date(Date.UTC(2025, 0, 1) + lines.length * 1000).toISOString();
-    const stamp = { uuid, timestamp, cwd: "/srv/shop", sessionId: SESSION, version: "2" };
-    lines.push(JSON.stringify({ parentUuid, isSidechain: false, ...own, ...stamp }));
-    leaf = uuid;
-    return uuid;
-  };
-  const other = (number: number): void => {
-    if (number === 0) lines.push(JSON.stringify({ type: "summary", summary: `Title ${lines.length}`, leafUuid: leaf }));
-    else if (number === 1) add({ type: "progress", data: { output: "at it" } });
-    else add({ type: "attachment", attachment: { type: "queued_command", prompt: `Faster ${lines.length}.` } });
-  };
-  for (const [number, { answers, stops, early, others, back }] of turns.entries()) {
-    if (back > 0) leaf = ends.at(-Math.min(back + 1, ends.length)) ?? null;
-    add({ type: "user", message: { role: "user", content: `Question ${number}.` } });
-    for (const [at, calls] of answers.entries()) {
-      const id = `msg-${number}-${at}`;
-      const count = 1 + calls;
-      const pending: (() => void)[] = [];
-      for (let part = 0; part < count; part++) {
-        const last = part === count - 1;
-        const callId = `call-${number}-${at}-${part}`;
-        const block =
-          part === 0
-            ? { type: "text", text: `Answer ${number}.${at}.` }
-            : { type: "tool_use", id: callId, name: "Read", input: { part } };
-        const stop_reason = stops === "all" || (stops === "last" && last) ? "tool_use" : null;
-        // The program knows the usage of an answer only at its end.
-        const usage = { input_tokens: 100, output_tokens: stops === "all" || last ? 10 + calls : 1 };
-        const message = { id, role: "assistant", model: "m", content: [block], stop_reason, usage };
-        const own = add({ type: "assistant", message, costUSD: usage.output_tokens / 8 });
-        if (part > 0)
-          pending.push(() => {
-            const content = [{ type: "tool_result", tool_use_id: callId, content: `Result ${callId}.` }];
-            add({ type: "user", message: { role: "user", content } }, own);
-          });
-        if (early) for (const result of pending.splice(0)) result();
-        if (!last) for (let index = 0; index < others; index++) other((number + part + index) % 3);
-      }
-      for (const result of pending.reverse()) result();
-    }
-    ends.push(leaf);
-  }
-  return lines;
-}
-
-/** The same as a rollout of Codex, without branches. */
-function codex(turns: readonly Turn[]): string[] {
-  const lines: string[] = [];
-  let spent = 0;
-  const add = (type: string, payload: object): void => {
-    const timestamp = new Date(Date.UTC(2025, 0, 1) + lines.length * 1000).toISOString();
-    lines.push(JSON.stringify({ timestamp, type, payload }));
-  };
-  const item = (payload: object): void => add("response_item", payload);
-  const says = (role: string, text: string): void => item({ type: "message", role, content: [{ type: "text", text }] });
-  add("session_meta", { id: SESSION, cwd: "/srv/shop", cli_version: "0.40.0" });
-  for (const [number, { answers, early, others }] of turns.entries()) {
-    says("user", `Question ${number}.`);
-    for (const [at, calls] of answers.entries()) {
-      item({ type: "reasoning", summary: [{ type: "summary_text", text: `Thought ${number}.${at}.` }] });
-      for (let index = 0; index < others; index++)
-        add("event_msg", { type: "agent_reasoning", text: `${number}.${at}.` });
-      says("assistant", `Answer ${number}.${at}.`);
-      const ids = Array.from({ length: calls }, (_, call) => `call-${number}-${at}-${call}`);
-      for (const call_id of ids) item({ type: "function_call", name: "look", arguments: "{}", call_id });
-      spent += 10 + calls;
-      const usage = { input_tokens: 10, output_tokens: calls, total_tokens: 10 + calls };
-      const total = { ...usage, total_tokens: spent };
-      const count = () =>
-        add("event_msg", { type: "token_count", info: { total_token_usage: total, last_token_usage: usage } });
-      if (!early) count();
-      for (const call_id of ids) item({ type: "function_call_output", call_id, output: `Result ${call_id}.` });
-      if (early) count();
-    }
-  }
-  return lines;
-}
-
-/** The same as a session of pi, where each message is one line. */
-function pi(turns: readonly Turn[]): string[] {
-  const header = { type: "session", version: 3, id: SESSION, timestamp: "2025-01-01T00:00:00.000Z", cwd: "/srv/shop" };
-  const lines = [JSON.stringify(header)];
-  const ends: (string | null)[] = [null];
-  let leaf: string | null = null;
-  const add = (message: object): void => {
-    const id = `line-${lines.length}`;
-    const timestamp = new Date(Date.UTC(2025, 0, 1) + lines.length * 1000).toISOString();
-    lines.push(JSON.stringify({ type: "message", id, parentId: leaf, timestamp, message }));
-    leaf = id;
-  };
-  for (const [number, { answers, back }] of turns.entries()) {
-    if (back > 0) leaf = ends.at(-Math.min(back + 1, ends.length)) ?? null;
-    add({ role: "user", content: `Question ${number}.` });
-    for (const [at, count] of answers.entries()) {
-      const ids = Array.from({ length: count }, (_, call) => `call-${number}-${at}-${call}`);
-      const calls = ids.map((id) => ({ type: "toolCall", id, name: "look", arguments: {} }));
-      const usage = { input: 10, output: 1 + count, cost: { total: 0.5 } };
-      add({ role: "assistant", content: [{ type: "text", text: `Answer ${number}.${at}.` }, ...calls], usage });
-      for (const toolCallId of ids)
-        add({ role: "toolResult", toolCallId, toolName: "look", content: `${toolCallId}.` });
-    }
-    ends.push(leaf);
-  }
-  return lines;
-}
-
 /** The interruptions while a file is followed. */
 type Interruption =
   /** The program writes this share of the rest of its file; it may end in the middle of a line. */
   | { readonly kind: "write"; readonly part: number }
   /** The follower polls after so many milliseconds. */
   | { readonly kind: "look"; readonly afterMs: number }
-  | { readonly kind: "restart" | "import" | "replace" | "shorten" };
+  | { readonly kind: "restart" | "import" | "together" | "replace" | "shorten" };
 
 const interruption: fc.Arbitrary<Interruption> = fc.oneof(
   {
@@ -168,7 +32,7 @@ const interruption: fc.Arbitrary<Interruption> = fc.oneof(
   { weight: 3, arbitrary: fc.constantFrom(10, 1000).map((afterMs) => ({ kind: "look" as const, afterMs })) },
   { weight: 3, arbitrary: fc.constant({ kind: "look" as const, afterMs: 5000 }) },
   fc.constant({ kind: "look" as const, afterMs: 11 * 60 * 1000 }),
-  fc.constantFrom("restart", "import", "replace", "shorten").map((kind) => ({ kind }) as Interruption),
+  fc.constantFrom("restart", "import", "together", "replace", "shorten").map((kind) => ({ kind }) as Interruption),
 );
 
 async function importAll(store: SessionStore, format: ForeignFormat, path: string): Promise<void> {
@@ -176,14 +40,17 @@ async function importAll(store: SessionStore, format: ForeignFormat, path: strin
     expect(step.report.lostLines.filter(({ reason }) => !reason.startsWith("it is cut off"))).toEqual([]);
 }
 
-/** The messages of a session, its cost, and its export. */
+/** The messages of each session of the file, their cost, and their export. */
 async function sumOf(store: SessionStore, format: ForeignFormat) {
-  const [listed] = (await store.list()).items;
-  const sessionId = listed?.header.id ?? "";
-  const head = await store.head(sessionId);
-  // A title is at the position where it was first read, and the answer around it where it was complete.
-  const lines = linesOf(await writtenText(format, store, sessionId)).toSorted();
-  return { told: await toldIn(store, sessionId), usage: head?.usage, cost: head?.cost, name: head?.name, lines };
+  const ids = (await store.list()).items.map(({ header }) => header.id).toSorted();
+  return Promise.all(
+    ids.map(async (id) => {
+      const head = await store.head(id);
+      // A title is at the position where it was first read, and the answer around it where it was complete.
+      const lines = linesOf(await writtenText(format, store, id)).toSorted();
+      return { id, told: await toldIn(store, id), usage: head?.usage, cost: head?.cost, name: head?.name, lines };
+    }),
+  );
 }
 
 async function follows(
@@ -204,6 +71,7 @@ async function follows(
       Date.now(),
     );
   let follower = start();
+  const other = start();
   let nowMs = Date.now();
   let written = 0;
   const look = async (afterMs: number): Promise<void> => {
@@ -220,6 +88,9 @@ async function follows(
     } else if (each.kind === "look") await look(each.afterMs);
     else if (each.kind === "restart") follower = start();
     else if (each.kind === "import") await importAll(store, format, path);
+    // Two followers and an import write to the store at the same time.
+    else if (each.kind === "together")
+      await Promise.all([follower.poll(nowMs), other.poll(nowMs), importAll(store, format, path)]);
     else if (each.kind === "replace") {
       await writeFile(join(place, "new"), bytes.subarray(0, written));
       await rename(join(place, "new"), path);
@@ -239,17 +110,11 @@ async function follows(
   expect(await sumOf(store, format)).toEqual(expected);
   await importAll(store, format, path);
   expect(await sumOf(store, format)).toEqual(expected);
-  const [listed] = (await store.list()).items;
-  const before = await entriesOf(store, listed?.header.id ?? "");
+  const entries = () => Promise.all(expected.map(({ id }) => entriesOf(store, id)));
+  const before = await entries();
   await importAll(store, format, path);
-  expect(await entriesOf(store, listed?.header.id ?? "")).toEqual(before);
+  expect(await entries()).toEqual(before);
 }
-
-const PROGRAMS: readonly (readonly [FormatName, (turns: readonly Turn[]) => string[]])[] = [
-  ["claude-code", claudeCode],
-  ["codex", codex],
-  ["pi", pi],
-];
 
 /** Cases that random runs have found. */
 const FOUND: readonly (readonly [string, readonly Interruption[]])[] = [
@@ -271,8 +136,8 @@ const FOUND: readonly (readonly [string, readonly Interruption[]])[] = [
 
 test.for(FOUND)("a file that %s becomes the same session as by one import", async ([, interruptions]) => {
   const turns: Turn[] = [
-    { answers: [2], stops: "all", early: false, others: 1, back: 0 },
-    { answers: [1, 1, 2], stops: "last", early: true, others: 2, back: 0 },
+    { ...PLAIN, answers: [2], others: 1 },
+    { ...PLAIN, answers: [1, 1, 2], stops: "last", early: true, others: 2 },
   ];
   for (const [name, write] of PROGRAMS) {
     // Wherever the writes end.
@@ -284,8 +149,9 @@ test.for(FOUND)("a file that %s becomes the same session as by one import", asyn
 });
 
 test("a follower learns which entries an import has added even if its own append was already stored", async () => {
-  const turns: Turn[] = [{ answers: [0, 1], stops: "all", early: false, others: 2, back: 0 }];
-  await follows(foreignFormat("claude-code"), claudeCode(turns), [
+  const turns: Turn[] = [{ ...PLAIN, answers: [0, 1], others: 2 }];
+  const [[name, write]] = PROGRAMS as [(typeof PROGRAMS)[number]];
+  await follows(foreignFormat(name), write(turns), [
     { kind: "write", part: 0.059535333978702816 },
     { kind: "write", part: 0.060247167868177146 },
     { kind: "look", afterMs: 10 },

@@ -136,13 +136,22 @@ function pathTold(nodes: ReadonlyMap<string, Node>, leaf: string | null): string
   return toldOf([...compaction.said, ...kept.flatMap(({ said }) => said), ...after.flatMap(({ said }) => said)]);
 }
 
+/** Whether a node is another one or below it. */
+function isBelow(nodes: ReadonlyMap<string, Node>, id: string | null, other: string): boolean {
+  for (let at = id; at !== null; at = nodes.get(at)?.parent ?? null) if (at === other) return true;
+  return false;
+}
+
 // docs/formats/claude-code.md
 
 function claudeCode(all: readonly Value[]): Found {
+  // Lines of sub-agents in the file of the session that started them are sessions of their own.
+  const isAgent = all.find(({ uuid }) => typeof uuid === "string")?.isSidechain === true;
   // A line with a known id is a repetition.
   const seen = new Set<string>();
   const lines = all.filter((line) => {
     if (typeof line.uuid !== "string") return true;
+    if (line.isSidechain === true && !isAgent) return false;
     if (seen.has(line.uuid)) return false;
     seen.add(line.uuid);
     return true;
@@ -193,13 +202,15 @@ function claudeCode(all: readonly Value[]): Found {
       continue;
     }
     if (line.isCompactSummary === true && nodeOf.has(line.uuid)) continue;
-    const typed = line.type === "attachment" && line.attachment?.type === "queued_command";
-    // Messages that were queued while the program worked are between the results of the answer.
-    const among = owner ?? (typed ? byNode.get(parent) : undefined);
+    // Other lines below a line of the answer, such as messages queued while the program worked, are between its results.
+    const isOther = line.type !== "user" && line.type !== "assistant";
+    const among = owner ?? (isOther ? byNode.get(parent) : undefined);
     if (among !== undefined) {
       among.results.push(line);
-      nodeOf.set(line.uuid, among.node);
-      before = among.node;
+      // A result after later messages of the same branch does not begin another branch there.
+      const isLate = owner !== undefined && isBelow(nodes, before, owner.node);
+      before = isLate ? before : among.node;
+      nodeOf.set(line.uuid, before as string);
       continue;
     }
     nodes.set(line.uuid, { id: line.uuid, parent, said: claudeSaid(line) });
@@ -301,6 +312,11 @@ function codex(values: readonly Value[]): Found {
     if (value.type === "event_msg" && item.type === "token_count" && item.info) {
       close();
       tokens = item.info.total_token_usage.total_tokens;
+    }
+    if (value.type === "event_msg" && item.type === "thread_rolled_back") {
+      close();
+      const asked = said.flatMap(({ kind }, index) => (kind === "user" ? [index] : []));
+      said = said.slice(0, asked.at(-item.num_turns));
     }
     if (value.type === "event_msg" || (value.payload !== undefined && value.type !== "response_item")) continue;
     const open: { texts: string[]; calls: Call[] } = answer ?? { texts: [], calls: [] };

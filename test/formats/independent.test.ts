@@ -1,9 +1,11 @@
+import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { ForeignReading } from "../../src/interop/formats/index.ts";
-import { readForeign } from "../../src/interop/formats/index.ts";
+import { foreignFormat, readForeign } from "../../src/interop/formats/index.ts";
 import { buildContext, compactionSummaryOf } from "../../src/session/context/context.ts";
 import type { Entry } from "../../src/session/log/entry.ts";
 import type { Content, Message } from "../../src/session/message.ts";
+import { PROGRAMS, turn } from "./foreign-conversations.ts";
 import { type GoldenFile, goldenFiles, linesOf } from "./foreign-samples.ts";
 import { readIndependently } from "./independent-reader.ts";
 
@@ -52,7 +54,7 @@ function tokensOf({ entries }: ForeignReading): number {
   }, 0);
 }
 
-async function readHere({ format }: GoldenFile, text: string) {
+async function readHere({ format }: Pick<GoldenFile, "format">, text: string) {
   const reading = await readForeign(format, [Buffer.from(text)]);
   if (reading === null) return null;
   const { messages } = buildContext(reading.entries as unknown as Entry[]);
@@ -70,12 +72,7 @@ interface Mutation {
 type Value = { [key: string]: unknown };
 
 const files = goldenFiles();
-/** A conversation that was compacted later holds the one before. */
-const withLines = files.filter(
-  ({ name, format }) =>
-    format.unit === "lines" &&
-    !files.some((file) => file.name !== name && file.name === name.replace("-conversation.", "-compacted.")),
-);
+const withLines = files.filter(({ format }) => format.unit === "lines");
 const documents = files.filter(({ format }) => format.unit === "document");
 
 const UNKNOWN_KIND = "kettle-weather";
@@ -178,6 +175,21 @@ describe.for(Object.entries(atLines))("a file %s gives the same result as the in
     expect(await differences(file, mutations)).toEqual([]);
   });
 });
+
+test.for(PROGRAMS)(
+  "random conversations of %s give the same result as the independent reader",
+  async ([name, write]) => {
+    const turns = fc.array(turn, { minLength: 1, maxLength: 4 });
+    await fc.assert(
+      fc.asyncProperty(turns, async (some) => {
+        const text = write(some).join("\n");
+        const { told, tokens } = readIndependently(name, text);
+        expect(await readHere({ format: foreignFormat(name) }, text)).toMatchObject({ told, tokens });
+      }),
+      { numRuns: 150 },
+    );
+  },
+);
 
 /** Changes that can be made at each message of an opencode document. */
 const atMessages: Readonly<Record<string, (messages: readonly Value[], at: number) => Value[]>> = {

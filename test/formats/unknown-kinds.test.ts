@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { importCommand } from "../../src/cli/commands/keeping/import.ts";
 import { runProgram } from "../../src/cli/run-program.ts";
-import { type FormatName, foreignFormat } from "../../src/interop/formats/index.ts";
+import { type ForeignReading, type FormatName, foreignFormat } from "../../src/interop/formats/index.ts";
 import { openMemoryStore } from "../../src/stores/memory/index.ts";
 import { goldenFiles, goldenText, importText, linesOf, readText, writtenText } from "./foreign-samples.ts";
 
@@ -76,6 +76,19 @@ test.for(UNHEARD_OF)(
     expect(linesOf(await writtenText(format, store, sessionId))).toContain(text);
   },
 );
+
+test("copies of requests and counters between the lines of an answer of Claude Code are known, and do not split it", async () => {
+  const lines = linesOf(goldenText("claude-code-2.1.197.jsonl"));
+  const types = ["api-request", "api-request-blob", "api-request-shape", "atis-latch", "cost-state", "tools-used"];
+  const states = types.map((type) => JSON.stringify({ type, sessionId: "x", message: { role: "user", content: "x" } }));
+  const mixed = lines.flatMap((line) => (line.includes('"type":"assistant"') ? [line, ...states] : [line]));
+  const [plain, reading] = [lines, mixed].map((some) => readText(foreignFormat("claude-code"), some.join("\n")));
+  const { entries, report } = (await reading) as ForeignReading;
+  const messages = (some: ForeignReading["entries"]) =>
+    some.filter(({ type }) => type === "message").map(({ id }) => id);
+  expect([...report.unknownKinds]).toEqual([]);
+  expect(messages(entries)).toEqual(messages(((await plain) as ForeignReading).entries));
+});
 
 test("unknown parts and roles of opencode are counted by their kinds", async () => {
   const document = JSON.parse(goldenText("opencode-1.18.33-conversation.json"));

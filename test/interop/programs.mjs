@@ -29,7 +29,7 @@ const claudeCode = {
   format: "claude-code",
   title: "Claude Code",
   packageName: "@anthropic-ai/claude-code",
-  version: "2.1.327",
+  version: "2.1.328",
   bin: "bin/claude.exe",
   env: (url) => ({
     ANTHROPIC_BASE_URL: url,

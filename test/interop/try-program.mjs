@@ -93,7 +93,10 @@ export async function goOn({ program, path }, { program: other, command }, stand
   const target = openPlace(other, command, standIn.url);
   try {
     const store = `sqlite:${join(target.folder, "skein.db")}`;
-    runSkein(target, ["import", "--from", program.format, path, "--store", store, "--json"]);
+    const imported = runSkein(target, ["import", "--from", program.format, path, "--store", store, "--json"]);
+    // A new version of a program may write lines of new kinds, which could belong to the conversation.
+    const kinds = Object.keys(JSON.parse(imported).kinds);
+    if (kinds.length > 0) return `its file has lines of unknown kinds: ${kinds.join(", ")}`;
     const handoff = ["handoff", "last", "--to", other.format, "--cwd", target.project, "--store", store, "--json"];
     const { commands } = JSON.parse(runSkein(target, handoff));
     for (const [, ...args] of commands.slice(0, -1)) await target.run(args);

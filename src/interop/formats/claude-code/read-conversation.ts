@@ -34,6 +34,14 @@ interface OpenAnswer {
   last: string | undefined;
 }
 
+/** A compaction boundary whose summary has not been read yet. */
+interface OpenBoundary {
+  readonly line: ObjectLine;
+  /** Buffered lines that were read after it. They are added after the summary. */
+  readonly after: ObjectLine[];
+  heldCharacters: number;
+}
+
 /** Usage and cost that were counted for an emitted answer. */
 interface CountedAnswer {
   /** The log's count of moves to other branches when the answer was emitted. */
@@ -65,8 +73,7 @@ export class ConversationReader {
   #name: string | null = null;
   #renames = 0;
   #answer: OpenAnswer | null = null;
-  /** A compaction boundary whose summary has not been read yet. */
-  #boundary: ObjectLine | null = null;
+  #boundary: OpenBoundary | null = null;
   /** Whether an answer continued after `flush` had emitted it. */
   reopened = false;
 
@@ -83,12 +90,12 @@ export class ConversationReader {
       return;
     }
     if (this.#boundary !== null) {
-      if (this.#takeSummary(line, this.#boundary)) return;
-      if (isEntryLine(value)) this.#closeBoundary();
+      if (this.#takeSummary(line, this.#boundary) || this.#holdAfter(this.#boundary, line)) return;
+      this.#closeBoundary();
     }
     if (value.type === "assistant" && this.#takeAnswer(line)) return;
     const answer = this.#answer;
-    if (answer === null || !belongsTo(answer, value, this.#log)) {
+    if (answer === null || !(belongsTo(answer, value, this.#log) || this.#isLateResult(value))) {
       this.#closeAnswer();
       this.#put(line);
       return;
@@ -186,7 +193,7 @@ export class ConversationReader {
     const between = !here && this.#isLateResult(value);
     const parentId = here || between ? undefined : parentIn(value, this.#log);
     if (value.type === "system" && value.subtype === "compact_boundary" && typeof value.uuid === "string") {
-      this.#boundary = line;
+      this.#boundary = { line, after: [], heldCharacters: 0 };
       this.#compacted.add(value.uuid);
       return;
     }
@@ -216,13 +223,12 @@ export class ConversationReader {
     });
   }
 
-  /** Whether a line holds only results, all of calls that were made on the current branch. */
-  #isLateResult(value: JsonObject): boolean {
-    const blocks = value.type === "user" && isFields(value.message) ? value.message.content : undefined;
-    if (!Array.isArray(blocks) || blocks.length === 0) return false;
+  /** Whether a line holds results, all of calls that were made on the current branch. */
+  #isLateResult({ type, message }: JsonObject): boolean {
+    const results = type === "user" ? blocksIn(message).filter(isResult) : [];
     const { moves } = this.#log;
-    return (blocks as readonly JsonValue[]).every(
-      (block) => isFields(block) && this.#callMoves.get(textIn(block.tool_use_id) ?? "") === moves,
+    return (
+      results.length > 0 && results.every((block) => this.#callMoves.get(textIn(block.tool_use_id) ?? "") === moves)
     );
   }
 
@@ -253,7 +259,7 @@ export class ConversationReader {
     return bodies;
   }
 
-  #takeSummary(line: ObjectLine, boundary: ObjectLine): boolean {
+  #takeSummary(line: ObjectLine, { line: boundary, after }: OpenBoundary): boolean {
     const { value } = line;
     if (value.isCompactSummary !== true || value.parentUuid !== boundary.value.uuid) return false;
     const said = isFields(value.message) ? contentOfBlocks(value.message.content) : null;
@@ -273,13 +279,29 @@ export class ConversationReader {
     this.#add(boundary, body, [boundary, line], parentIn(boundary.value, this.#log), { keptUuid: head });
     this.#log.alias(idOf(line), id);
     this.#compacted.add(idOf(line));
+    for (const other of after) this.take(other);
     return true;
   }
 
+  /** Buffers a line between a boundary and its summary. Returns false for a line that the program writes after the summary only. */
+  #holdAfter(boundary: OpenBoundary, line: ObjectLine): boolean {
+    const { type, subtype, uuid, isMeta } = line.value;
+    const repeated = typeof uuid === "string" && this.#log.has(uuid);
+    const isMessage = type === "assistant" || (type === "user" && isMeta !== true);
+    if (subtype === "compact_boundary" || (isMessage && !repeated)) return false;
+    boundary.after.push(line);
+    boundary.heldCharacters += line.text.length;
+    if (boundary.heldCharacters > HELD_CHARACTERS_MAX) this.#closeBoundary();
+    return true;
+  }
+
+  /** Keeps a boundary without a summary verbatim. */
   #closeBoundary(): void {
     const boundary = this.#boundary;
     this.#boundary = null;
-    if (boundary !== null) this.#keep(boundary, parentIn(boundary.value, this.#log));
+    if (boundary === null) return;
+    this.#keep(boundary.line, parentIn(boundary.line.value, this.#log));
+    for (const other of boundary.after) this.take(other);
   }
 
   /** Adds an entry, together with the patch that restores its lines. */
@@ -359,24 +381,19 @@ function callsIn({ content }: JsonObject): [string, string][] {
   });
 }
 
-/** Whether a line is a node of the program's tree. */
-function isEntryLine(value: JsonObject): boolean {
-  return typeof value.uuid === "string";
-}
-
 /**
  * Whether a line belongs to an unfinished answer without ending it: a result of one of its calls, a line outside the tree, or
- * a line whose parent is a line of the answer and which is not the next message of the user.
+ * a line whose parent is a line of the answer, or missing, and which is not the next message of the user.
  */
 function belongsTo({ callIds, uuids }: OpenAnswer, value: JsonObject, log: ForeignLogSink): boolean {
   if (value.type === "user" && namesCall(value.message, callIds)) return true;
   if (value.type === "assistant" || isLeafMark(value) || value.subtype === "compact_boundary") return false;
   if (typeof value.uuid !== "string") return value.type !== "user";
   const parent = textIn(value.parentUuid);
-  const hangs = parent !== undefined && uuids.has(parent);
-  if (value.type === "user") return hangs && (value.isMeta === true || holdsResult(value.message));
-  if (value.type === "system" || queuedIn(value) !== null) return hangs || (parent !== undefined && !log.has(parent));
-  return true;
+  // A line whose parent is not in the file follows the line before it.
+  const hangs = parent !== undefined && (uuids.has(parent) || !log.has(parent));
+  if (value.type === "user") return hangs && (value.isMeta === true || blocksIn(value.message).some(isResult));
+  return hangs || (value.type !== "system" && queuedIn(value) === null);
 }
 
 function blocksIn(message: JsonValue | undefined): readonly JsonObject[] {
@@ -388,8 +405,8 @@ function namesCall(message: JsonValue | undefined, callIds: ReadonlySet<string>)
   return blocksIn(message).some((block) => callIds.has(textIn(block.tool_use_id) ?? ""));
 }
 
-function holdsResult(message: JsonValue | undefined): boolean {
-  return blocksIn(message).some(({ type }) => type === "tool_result");
+function isResult({ type }: JsonObject): boolean {
+  return type === "tool_result";
 }
 
 /** Whether the line marks the end of a turn: the program writes it once the last answer is complete. */

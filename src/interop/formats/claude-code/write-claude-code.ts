@@ -10,7 +10,7 @@ import { KeptLines } from "../kept-line.ts";
 import { type LineContext, leafMark, linesBefore, linesOfEntry, restoreLines } from "./claude-code-line.ts";
 
 /** The program version written into sessions that do not come from Claude Code. */
-const VERSION = "2.1.327";
+const VERSION = "2.1.328";
 
 /** A session as a file of Claude Code, line by line. */
 export async function* writeClaudeCode(

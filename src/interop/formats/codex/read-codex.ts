@@ -58,6 +58,8 @@ export class CodexReader implements ForeignReader {
   #tokens = 0;
   /** Whether the last token counts came as a `token_usage_record`; the next `token_count` repeats it. */
   #recorded = false;
+  /** The tokens of the whole session at the last token counts. */
+  #total = 0;
   /** Usage of a coming summary: undefined before its text was read, null until its token counts are read. */
   #summaryUsage: Usage | null | undefined;
   readonly #callNames = new Map<string, string>();
@@ -117,12 +119,15 @@ export class CodexReader implements ForeignReader {
     else if (kind !== null && item !== null) this.#message(line, item, kind === "output", marks, log);
     else if (value.type === "token_usage_record") {
       this.#recorded = true;
+      this.#total = totalIn(payload.thread_token_usage) ?? this.#total;
       this.#count(line, usageOfCodex(payload.usage), log);
     } else if (payload.type === "token_count" && isFields(payload.info)) {
       // It repeats the record before it, even if lines of the answer are between them.
-      const repeated = this.#recorded;
+      const [repeated, before] = [this.#recorded, this.#total];
       this.#recorded = false;
-      this.#count(line, repeated ? null : usageOfCodex(payload.info.last_token_usage), log);
+      this.#total = totalIn(payload.info.total_token_usage) ?? before;
+      if (!repeated && this.#total === before && before > 0) this.#keepCounts(line, log);
+      else this.#count(line, repeated ? null : usageOfCodex(payload.info.last_token_usage), log);
     } else if (value.type === "turn_context") this.#settings(line, payload, marks, log);
     else if (value.type === "compacted") this.#compaction(line, payload, marks, log);
     else if (payload.type === "thread_rolled_back") this.#back(line, payload, log);
@@ -170,6 +175,13 @@ export class CodexReader implements ForeignReader {
     if (!late) answer.lines.push(line);
     this.#release(late ? 0 : 1);
     if (late) log.keep(line, { time: timeOf(line) });
+  }
+
+  /** Keeps counts that add nothing: Codex repeats the last ones with new rate limits when a request begins, even if it fails. */
+  #keepCounts(line: ForeignLine, log: ForeignLogSink): void {
+    if (this.#answer === null) log.keep(line, { time: timeOf(line) });
+    else if (this.#after.length === 0) this.#answer.lines.push(line);
+    else this.#after.push(() => log.keep(line, { time: timeOf(line) }));
   }
 
   #message(
@@ -356,6 +368,11 @@ function spawnerOf(source: JsonValue | undefined): string | undefined {
   const agent = isFields(source) ? source.subagent : undefined;
   const spawn = isFields(agent) ? agent.thread_spawn : undefined;
   return isFields(spawn) ? textIn(spawn.parent_thread_id) : undefined;
+}
+
+/** The tokens of the whole session in token counts; undefined if they are not recorded. */
+function totalIn(counts: JsonValue | undefined): number | undefined {
+  return usageOfCodex(counts)?.totalTokens;
 }
 
 function effortIn({ collaboration_mode: mode }: JsonObject): string | undefined {
