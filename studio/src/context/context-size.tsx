@@ -46,7 +46,7 @@ export function ContextSize({
             {percent(beyond / wholeOf(context))})
           </li>
         )}
-        {beyond < 0 && <li>the provider counts less by −{(-beyond).toLocaleString("en")} tokens</li>}
+        {beyond < 0 && <li>the provider counted {(-beyond).toLocaleString("en")} tokens less</li>}
       </ul>
       {beyond !== 0 && (
         <p className="small soft">
