@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
+import { VERSION } from "../src/internal/version.ts";
 import { FORMAT_VERSION } from "../src/session/log/header.ts";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
@@ -31,7 +32,7 @@ describe("the version", () => {
     const { version } = JSON.parse(read("package.json")) as { version: string };
     const lock = JSON.parse(read("package-lock.json")) as { version: string; packages: { "": { version: string } } };
     const [newest] = [...read("CHANGELOG.md").matchAll(/^## (\d+\.\d+\.\d+)/gm)].map((match) => match[1]);
-    expect([lock.version, lock.packages[""].version, newest]).toEqual([version, version, version]);
+    expect([lock.version, lock.packages[""].version, newest, VERSION]).toEqual(Array(4).fill(version));
     const named = pages
       .filter((page) => page !== "CHANGELOG.md")
       .flatMap((page) =>

@@ -10,7 +10,7 @@ import { suggestion } from "../internal/nearest.ts";
 import { type NamedStoreOptions, openNamedStore } from "./open-named-store.ts";
 import { type ParsedCommandLine, parseCommandLine, splitCommandLine } from "./parse-command-line.ts";
 import { createTerminal, printable } from "./terminal.ts";
-import { versionOfPackage } from "./package-files.ts";
+import { VERSION } from "../internal/version.ts";
 
 const LINE_CHARACTERS_MAX = 2000;
 const PROGRESS_EVERY_MS = 1000;
@@ -81,7 +81,7 @@ async function dispatch(commands: readonly Command[], args: readonly string[], o
 }
 
 function withoutCommand(commands: readonly Command[], args: readonly string[], output: ProgramOutput): number {
-  if (args.includes("--version")) return printLine(output, versionOfPackage());
+  if (args.includes("--version")) return printLine(output, VERSION);
   const [first] = args;
   const isPlain = args.every((given) => given === "--json" || given === "--no-color");
   if (first === undefined || isPlain || args.includes("--help") || args.includes("-h"))

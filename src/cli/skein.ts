@@ -1,9 +1,9 @@
 #!/usr/bin/env node
-import { versionOfPackage } from "./package-files.ts";
+import { VERSION } from "../internal/version.ts";
 
 // `--version`, and `skein` alone, do not load the rest of the program, which takes much longer than starting Node.
 const args = process.argv.slice(2);
-if (args.length === 1 && args[0] === "--version") console.log(versionOfPackage());
+if (args.length === 1 && args[0] === "--version") console.log(VERSION);
 else if (args.every((given) => given === "--no-color") && process.stdout.isTTY === true) await showOverview();
 else await import("./main.ts");
 

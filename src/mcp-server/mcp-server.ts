@@ -2,6 +2,7 @@ import { finished, type Readable, type Writable } from "node:stream";
 import { cleanText } from "../export/export-source.ts";
 import { loadMcpServerSdk, type McpServerSdk } from "../tools/mcp/mcp-sdk.ts";
 import { SessionError } from "../session/errors.ts";
+import { VERSION } from "../internal/version.ts";
 import { fitting } from "./answer.ts";
 import type { SessionTool } from "./session-tools.ts";
 
@@ -19,7 +20,11 @@ export interface StdioStreams {
   readonly signal: AbortSignal;
 }
 
-/** Serves the tools over standard input and output; resolves when the input ends or the signal aborts. */
+/**
+ * Serves the tools over standard input and output; resolves when the input ends or the signal aborts.
+ *
+ * @throws {SessionError} `TOO_LARGE` for a message of more than 1 MB: what follows it cannot be read.
+ */
 export async function serveMcpOverStdio(
   tools: readonly SessionTool[],
   { input, output, signal }: StdioStreams,
@@ -30,12 +35,19 @@ export async function serveMcpOverStdio(
   const closed = new Promise<void>((resolve) => {
     server.onclose = resolve;
   });
-  const close = (): void => void server.close();
+  let isAsked = false;
+  const close = (): void => {
+    isAsked = true;
+    void server.close();
+  };
   finished(input, { writable: false }, close);
   signal.addEventListener("abort", close, { once: true });
   await server.connect(transport as unknown as Parameters<typeof server.connect>[0]);
   if (signal.aborted) close();
   await closed;
+  // The transport closes by itself for this reason only; after a line that is no JSON it reads on.
+  if (!isAsked)
+    throw new SessionError("TOO_LARGE", `The client sent a message of more than ${MESSAGE_BYTES_MAX} bytes.`);
 }
 
 /** Answers one request of an HTTP client. The server keeps nothing between requests. */
@@ -61,7 +73,7 @@ function createMcpServer(
   report: (error: unknown) => void,
 ): InstanceType<McpServerSdk["Server"]> {
   const server = new sdk.Server(
-    { name: "skein", version: "1" },
+    { name: "skein", version: VERSION },
     { capabilities: { tools: {} }, instructions: INSTRUCTIONS },
   );
   server.setRequestHandler(sdk.ListToolsRequestSchema, () => ({

@@ -47,6 +47,38 @@ test.each(questions)("a newcomer who asks “%s” finds the answer within two s
   expect(answering, found.map((hit) => `${hit.page.name}: ${hit.section.heading}`).join("\n")).not.toEqual([]);
 });
 
+/** The same questions in the words of other libraries, one search each. */
+const wordings: readonly [search: string, page: string][] = [
+  ["price per customer", "questions#cost-per-user"],
+  ["remove personal data from logs", "questions#redaction"],
+  ["exclude a single message from the prompt", "questions#leaving-one-message-out-of-the-context"],
+  ["hide a message from the model", "questions#leaving-one-message-out-of-the-context"],
+  ["upload a picture", "guides/images-and-files#"],
+  ["vision", "guides/images-and-files#"],
+  ["encrypt database", "recipes/what-is-encrypted#"],
+  ["horizontal scaling", "guides/many-machines#"],
+  ["nextjs app router", "recipes/nextjs#"],
+  ["unit test my agent", "questions#testing-agents-without-a-model"],
+  ["mock the model", "questions#testing-agents-without-a-model"],
+  ["move chats from vercel ai sdk postgres", "recipes/from-ai-sdk-tables#"],
+  ["otel spans", "guides/runs#telemetry"],
+  ["run every night", "recipes/scheduling#"],
+  ["concurrent users same session", "questions#two-browsers-or-tabs-at-once"],
+  ["evals", "questions#evaluation"],
+  ["evaluate quality of answers", "questions#evaluation"],
+  ["deno", "recipes/bun-and-deno#"],
+  ["long term memory", "guides/earlier-sessions#"],
+  ["model fallback", "recipes/a-fallback-model#"],
+  ["connection pooling", "questions#pgbouncer"],
+  ["breaking changes", "questions#upgrades"],
+  ["cache hit rate", "guides/what-it-costs#"],
+];
+
+test.each(wordings)("“%s” finds %s", (words, expected) => {
+  const found = searchDocs(index, words, 3).map(({ page, section }) => `${page.name}#${section.anchor}`);
+  expect(found).toContain(expected);
+});
+
 test("each term of other libraries in the glossary finds a page that the glossary links", async () => {
   const [, table = ""] = (await readFile(join(DOCS, "glossary.md"), "utf8")).split("## Words that people look for");
   const rows = [...table.matchAll(/^\| ([^|]+) \| [^|]+ \| (.*\]\(.*) \|$/gm)];

@@ -1,7 +1,11 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { mkdir, readdir, readFile, realpath, symlink } from "node:fs/promises";
 import { join } from "node:path";
+import { createInterface } from "node:readline";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { VERSION } from "../../src/internal/version.ts";
 import { openSqliteStore } from "../../src/stores/sqlite/index.ts";
 import { builtProgram } from "../cli/run-skein.ts";
 import { makeDirectory } from "../moving/sample-store.ts";
@@ -13,6 +17,9 @@ interface Place {
   readonly home: string;
   readonly project: string;
   readonly url: string;
+  /** For a process of the program: its environment and arguments. */
+  readonly environment: Readonly<Record<string, string>>;
+  readonly args: readonly string[];
   start(...args: readonly string[]): Promise<TestClient>;
 }
 
@@ -25,17 +32,19 @@ async function openPlace({ huge = false } = {}): Promise<Place> {
   await fillSessions(store, project);
   if (huge) await addHugeResults(store, project);
   const url = `sqlite:${path}`;
-  const start = (...args: readonly string[]): Promise<TestClient> =>
+  const args = ["--no-warnings", builtProgram(), "mcp", "--store", url, "--trust-store"];
+  const environment = { PATH: process.env["PATH"] ?? "", HOME: home, SKEIN_HOME: join(home, ".skein") };
+  const start = (...more: readonly string[]): Promise<TestClient> =>
     connectClient(
       new StdioClientTransport({
         command: process.execPath,
-        args: ["--no-warnings", builtProgram(), "mcp", "--store", url, "--trust-store", ...args],
+        args: [...args, ...more],
         cwd: project,
-        env: { PATH: process.env["PATH"] ?? "", HOME: home, SKEIN_HOME: join(home, ".skein") },
+        env: environment,
         stderr: "ignore",
       }),
     );
-  return { home, project, url, start };
+  return { home, project, url, environment, args, start };
 }
 
 describe("skein mcp", () => {
@@ -213,6 +222,29 @@ describe("skein mcp", () => {
         expect(await client.fail(tool, { session, ...args })).toContain(session);
       }
     }
+  });
+
+  test("reads on after lines that are no messages, and ends with an error after one of more than 1 MB", async () => {
+    const { project, environment, args } = await openPlace();
+    const child = spawn(process.execPath, args, { cwd: project, env: environment });
+    onTestFinished(() => void child.kill());
+    let stderr = "";
+    child.stderr.setEncoding("utf8").on("data", (text: string) => {
+      stderr += text;
+    });
+    // It ends before it has read the whole message.
+    child.stdin.on("error", () => {});
+    const closed = once(child, "close");
+    const lines = createInterface(child.stdout)[Symbol.asyncIterator]();
+    const answer = async () => JSON.parse((await lines.next()).value as string) as { id: number; result: unknown };
+    child.stdin.write("no JSON\n\0\xff\nnull\n[]\n");
+    const clientInfo = { name: "test", version: "1" };
+    const params = { protocolVersion: "2026-07-28", capabilities: {}, clientInfo };
+    child.stdin.write(`${JSON.stringify({ jsonrpc: "2.0", id: 1, method: "initialize", params })}\n`);
+    expect(await answer()).toMatchObject({ id: 1, result: { serverInfo: { name: "skein", version: VERSION } } });
+    const long = { jsonrpc: "2.0", id: 2, method: "ping", params: { text: "x".repeat(2 * 1024 * 1024) } };
+    child.stdin.write(`${JSON.stringify(long)}\n`);
+    expect([(await closed)[0], stderr]).toEqual([1, "The client sent a message of more than 1048576 bytes.\n"]);
   });
 
   test("answers invalid arguments with an explanation, and continues", async () => {

@@ -1,9 +1,10 @@
-// Starts runs of a user in new sessions, or recovers those that killed processes have left, until none is open. Prints a
-// line for each answer of the model.
+// Starts runs of a user in new sessions, executes requested ones as a worker, or recovers those that killed processes have left, until
+// none is open. Prints a line for each answer of the model.
 //
-// node budget-member.mjs <address> <user> <limit in tokens> <number of runs to start>
+// node budget-member.mjs <address> <user> <limit in tokens> <number of runs to start, or worker>
 import { setTimeout as wait } from "node:timers/promises";
 import { createAgent, defineTool, SessionManager } from "skein";
+import { inProcessQueue, startWorker } from "skein/workers";
 import { openAt } from "../faults/programs/open-at.mjs";
 
 /** The usage of each answer. */
@@ -45,17 +46,40 @@ const agent = createAgent({
     },
   },
 });
-const started = Array.from({ length: Number(count) }, () => manager.run(agent, "Begin.", { userId, leaseMs }));
-await Promise.all([...started.map((run) => ended(run)), goOn()]);
+const isWorker = count === "worker";
+const worker = isWorker ? await work() : null;
+const started = Array.from({ length: isWorker ? 0 : Number(count) }, () =>
+  manager.run(agent, "Begin.", { userId, leaseMs }),
+);
+await Promise.all([...started.map((run) => ended(run)), worker === null ? goOn() : noneOpen()]);
+await worker?.close();
 process.stdout.write("done\n");
 await store.close();
 
+<<<<<<< HEAD
 /** Recovers interrupted runs until the user has no open run. */
+=======
+/** Starts a worker, which finds the requests in the store. */
+function work() {
+  const limits = { concurrency: 1000, maxRunsPerUser: 1000, leaseMs, sweepMs: 200 };
+  return startWorker({ manager, agents: [agent], queue: inProcessQueue(), ...limits });
+}
+
+async function noneOpen() {
+  while ((await openSessions()).length > 0) await wait(50);
+}
+
+async function openSessions() {
+  const { items } = await store.list({ userId, limit: 1000 });
+  return items.filter(({ openRuns }) => openRuns.length > 0);
+}
+
+/** Takes up interrupted runs until the user has no open run. */
+>>>>>>> w-house
 async function goOn() {
   if (started.length > 0) return;
   for (;;) {
-    const { items } = await store.list({ userId, limit: 1000 });
-    const open = items.filter(({ openRuns }) => openRuns.length > 0);
+    const open = await openSessions();
     if (open.length === 0) return;
     await Promise.all(
       open.map(async ({ header }) => {

@@ -26,8 +26,8 @@ export const budgetStores = ["jsonl", "sqlite", "postgres", "redis"];
  */
 
 /**
- * Two processes run many sessions of a user concurrently and are killed; two others recover the runs, and one of these is killed. Compares
- * the spending in the log with the budget and the ledger.
+ * A process starts runs of a user, a worker executes requested ones, and both are killed; two others recover the runs, and one of these is
+ * killed. Compares the spending in the log with the budget and the ledger.
  * @param {string} store
  * @param {object} limits
  * @param {number} limits.durationMs
@@ -50,8 +50,10 @@ export async function runBudgetTrial(store, { durationMs, runs = 64, roundsMax =
     for (; rounds < roundsMax && (rounds === 0 || Date.now() < end) && !signal?.aborted; rounds++) {
       const userId = `p${rounds}`;
       const limit = runs * answersARun * tokensAnAnswer;
-      const begin = (/** @type {number} */ count) => new Member([place.address, userId, String(limit), String(count)]);
-      const first = [begin(runs / 2), begin(runs / 2)];
+      const begin = (/** @type {number | "worker"} */ count) =>
+        new Member([place.address, userId, String(limit), String(count)]);
+      await request(shared, userId, runs / 2);
+      const first = [begin(runs / 2), begin("worker")];
       await Promise.all(first.map((member) => member.killAfter(1 + Math.floor(Math.random() * runs))));
       const [killed, last] = [begin(0), begin(0)];
       await killed.killAfter(1 + Math.floor(Math.random() * runs));
@@ -67,6 +69,21 @@ export async function runBudgetTrial(store, { durationMs, runs = 64, roundsMax =
     await shared.close();
     await place.close();
   }
+}
+
+/**
+ * Requests runs in new sessions of a user.
+ * @param {import("skein").SessionStore} store
+ * @param {string} userId
+ * @param {number} count
+ */
+async function request(store, userId, count) {
+  const manager = new SessionManager({ store, config: { maxSessionsPerUser: 1000, maxTurnsPerSession: 10_000 } });
+  const requested = Array.from({ length: count }, async () => {
+    const { sessionId } = await manager.create({ userId });
+    await manager.request(sessionId, { input: "Begin.", agent: "helper" });
+  });
+  await Promise.all(requested);
 }
 
 /** A process that starts and recovers runs. */

@@ -5,7 +5,7 @@ import type { McpServer, McpToolsOptions } from "../../tools/mcp/index.ts";
 import type { ChatInit } from "../chat/chat-session.ts";
 import { openMcpServers } from "../options/program-tools.ts";
 import { existingWorkspaceAt } from "../options/workspace-option.ts";
-import { versionOfPackage } from "../package-files.ts";
+import { VERSION } from "../../internal/version.ts";
 import type { acp } from "./acp-sdk.ts";
 import { EditorSession } from "./editor-session.ts";
 import { infoOf } from "./session-updates.ts";
@@ -58,7 +58,7 @@ export class AcpAgent implements AsyncDisposable {
   #handlers() {
     const { manager } = this.#chat;
     return {
-      initialize: () => ({ ...HELLO, agentInfo: { name: "skein", title: "Skein", version: versionOfPackage() } }),
+      initialize: () => ({ ...HELLO, agentInfo: { name: "skein", title: "Skein", version: VERSION } }),
       "auth/status": () => ({ state: "not_required" }),
       authenticate: ({ params: { methodId } }) => {
         throw new SessionError("INVALID_OPTION", `There is no method ${methodId}: nobody has to sign in here.`);

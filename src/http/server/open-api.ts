@@ -1,3 +1,4 @@
+import { VERSION } from "../../internal/version.ts";
 import { z } from "zod";
 import type { JsonObject, JsonValue } from "../../internal/json.ts";
 import type { Route } from "./route.ts";
@@ -24,7 +25,7 @@ function documentOf(routes: readonly Route[]): JsonObject {
     openapi: "3.1.0",
     info: {
       title: "Skein",
-      version: "1",
+      version: VERSION,
       description: "Agent sessions, kept in one durable log.",
       license: { name: "MIT", identifier: "MIT" },
     },

@@ -1,4 +1,5 @@
 import { withoutStop } from "../../internal/trim-text.ts";
+import { VERSION } from "../../internal/version.ts";
 import { SessionError, show } from "../../session/errors.ts";
 import { streamWatch } from "./stream-watch.ts";
 
@@ -49,7 +50,7 @@ export async function connectMcp(server: Exclude<McpServer, { client: McpClient 
   const sdk = await loadSdk();
   // Output schemas of servers are not validated: compiling a malicious schema could block the process.
   const jsonSchemaValidator = { getValidator: () => (data: unknown) => ({ valid: true, data }) as never };
-  const client: SdkClient = new sdk.Client({ name: "skein", version: "1" }, { jsonSchemaValidator });
+  const client: SdkClient = new sdk.Client({ name: "skein", version: VERSION }, { jsonSchemaValidator });
   const { transport, said, end } = "command" in server ? programTransport(sdk, server) : webTransport(sdk, server);
   try {
     await client.connect(transport as Parameters<SdkClient["connect"]>[0], { timeout: CONNECT_TIMEOUT_MS });

@@ -46,12 +46,13 @@ export function ContextSize({
             {percent(beyond / wholeOf(context))})
           </li>
         )}
-        {beyond < 0 && <li>the provider counts less by −{(-beyond).toLocaleString("en")} tokens</li>}
+        {beyond < 0 && <li>the provider counted {(-beyond).toLocaleString("en")} tokens less</li>}
       </ul>
-      {beyond !== 0 && (
+      {shares.length > 0 && (
         <p className="small soft">
-          The total starts from what the provider last counted, which includes the instructions and the tools; the
-          messages are counted by the server.
+          {beyond === 0
+            ? "An estimate of the messages alone: the provider has not counted this context, and the instructions and the tools come in addition."
+            : "The total starts from what the provider last counted, which includes the instructions and the tools; the messages are counted by the server."}
         </p>
       )}
     </section>

@@ -13,7 +13,8 @@ import { useNewSession } from "../sessions/use-new-session.ts";
 import { Icon } from "../shell/icon.tsx";
 import { SessionCards } from "./session-cards.tsx";
 import { Tile } from "./tile.tsx";
-import { useWeek, type Week, WeekCard } from "./week-card.tsx";
+import type { Week } from "./week.ts";
+import { useWeek, WeekCard } from "./week-card.tsx";
 import "./home.css";
 
 /** How often it is reloaded while it is visible. */

@@ -1,26 +1,16 @@
 import type { ReactNode } from "react";
-import type { AnalyticsRowView } from "skein/client";
-import { daysOf, type Period, timesOf } from "../analytics/period.ts";
+import { timesOf } from "../analytics/period.ts";
 import { useClient } from "../request/use-client.ts";
 import type { Requested } from "../request/use-request.ts";
 import { useRevised } from "../request/use-revised.ts";
 import { useTicks } from "../request/use-ticks.ts";
-import { formatCompact, formatCount, formatMoney } from "../sessions/list/amounts.ts";
+import { formatCompact, formatCount } from "../sessions/list/amounts.ts";
 import { addressOf } from "../shell/route.ts";
+import { WEEK, type Week, weekOf } from "./week.ts";
 
 /** Seldom, as the server reads the sessions of the week for it. */
 const POLL_MS = 5 * 60_000;
-const WEEK: Period = { kind: "last", days: 7 };
 const DAY_NAME = new Intl.DateTimeFormat("en", { weekday: "short", timeZone: "UTC" });
-
-/** Shows the cost of the last seven days. */
-export interface Week {
-  readonly cost: string;
-  readonly tokens: number;
-  readonly messages: number;
-  readonly toolCalls: number;
-  readonly days: readonly { readonly day: string; readonly tokens: number }[];
-}
 
 /** Loads the sums of the last seven days once they are `wanted`; reloaded while the page is visible. */
 export function useWeek(wanted: boolean): Requested<Week | null> {
@@ -31,20 +21,6 @@ export function useWeek(wanted: boolean): Requested<Week | null> {
     const { rows } = await client.analytics({ ...timesOf(WEEK, now), groupBy: ["day"] }, { signal });
     return weekOf(rows, now);
   });
-}
-
-/** The sums of the rows of each day. */
-function weekOf(rows: readonly AnalyticsRowView[], nowMs: number): Week {
-  const sum = (amount: (row: AnalyticsRowView) => number): number =>
-    rows.reduce((total, row) => total + amount(row), 0);
-  const byDay = new Map(rows.map((row) => [row.day, row.usage.totalTokens]));
-  return {
-    cost: formatMoney(sum(({ cost }) => cost)),
-    tokens: sum(({ usage }) => usage.totalTokens),
-    messages: sum(({ messages }) => messages),
-    toolCalls: sum(({ toolCalls }) => toolCalls),
-    days: daysOf(WEEK, [], nowMs).map((day) => ({ day, tokens: byDay.get(day) ?? 0 })),
-  };
 }
 
 /** The last seven days in numbers, with the tokens of each day as bars. */
@@ -62,6 +38,7 @@ export function WeekCard({ week }: { readonly week: Week | null }): ReactNode {
           <Figure name="Messages" value={week && formatCount(week.messages)} />
           <Figure name="Tool calls" value={week && formatCount(week.toolCalls)} />
         </dl>
+        {week?.imported != null && <p className="small soft">Imported, and not counted here: {week.imported}.</p>}
         <ol className="home-bars" aria-label="Tokens by day">
           {(week?.days ?? []).map(({ day, tokens }) => (
             <li key={day} title={`${day}: ${formatCount(tokens)} tokens`}>

@@ -99,10 +99,10 @@ function ProgramCard({ program }: { readonly program: ProgramView }): ReactNode 
         )}
       </p>
       {exportCommand !== null && (
-        <p className="programs-command">
+        <div className="programs-command">
           <code>{exportCommand}</code>
           <CopyButton label="Copy command" text={() => exportCommand} />
-        </p>
+        </div>
       )}
       <Progress program={program} />
     </li>
@@ -122,7 +122,9 @@ function Progress({ program: { title, progress } }: { readonly program: ProgramV
   return (
     <>
       <progress aria-label={`Import of ${title}`} max={Math.max(files, 1)} value={read} />
-      <p className="small soft">{state === "queued" ? "Waiting" : `${read} of ${files} files`}</p>
+      <p className="small soft">
+        {state === "queued" ? "Waiting" : files === 0 ? "Looking for files" : `${read} of ${files} files`}
+      </p>
     </>
   );
 }

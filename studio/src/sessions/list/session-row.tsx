@@ -87,7 +87,11 @@ function About({ row: { session }, deleted }: { readonly row: Row; readonly dele
             {kept.framework}
           </span>
         )}
-        {session.cost > 0 && <span title="Cost">{formatCost(session.cost)}</span>}
+        {session.cost > 0 && (
+          <span className="sessions-cost" title="Cost">
+            {formatCost(session.cost)}
+          </span>
+        )}
         {deleted ? <span className="tag">Deleted</span> : <SessionMark mark={markOf(session)} />}
       </span>
     </>

@@ -48,6 +48,19 @@ test("shows a file under its name, with the numbers of its lines and without the
     text: "three\nfour",
     note: "Lines 3 to 4 of 9. Read on with start_line 5.",
   });
+  const numbered = "  7\tseven\n  8\t\n  9\t1\tnine\n\n<system-reminder>Be careful.</system-reminder>";
+  expect(outputOf(call("Read", { file_path: "/a.ts", offset: 7 }), said(numbered))).toEqual({
+    kind: "file",
+    failed: false,
+    path: "/a.ts",
+    firstLine: 7,
+    text: "seven\n\n1\tnine",
+    note: "<system-reminder>Be careful.</system-reminder>",
+  });
+  expect(outputOf(call("Read", { file_path: "/a.ts" }), said("1→one\n"))).toMatchObject({ text: "one", note: null });
+  expect(outputOf(call("Read", { file_path: "/a" }), said("7 seas"))).toMatchObject({ text: "7 seas", firstLine: 1 });
+  // Other tools return a file as it is.
+  expect(outputOf(call("read_workspace_file", { path: "a.tsv" }), said("1\tone"))).toMatchObject({ text: "1\tone" });
   expect(outputOf(call("workspace_path_exists", { path: "b" }), said({ path: "b", exists: false }))).toMatchObject({
     text: "b does not exist.",
   });

@@ -74,7 +74,8 @@ export function outputOf(call: Call, result: ResultText | null): CallOutput | nu
   }
   if (text.trim() === "") return null;
   if (path !== null && data === null && !failed && /read|view|cat|open/i.test(call.name)) {
-    return { kind: "file", failed, path, ...fileText(text, given) };
+    const numbered = call.name === "Read" ? numberedText(text) : null;
+    return { kind: "file", failed, path, ...(numbered ?? fileText(text, given)) };
   }
   return { kind: "text", failed, note: null, text };
 }
@@ -82,13 +83,37 @@ export function outputOf(call: Call, result: ResultText | null): CallOutput | nu
 /** The note that the workspace tools append to a file that is not shown completely. */
 const READ_NOTE = /\n\[((?:Lines? \d|Line )[^\n]*)\]$/;
 
-function fileText(text: string, given: Fields | null): { text: string; note: string | null; firstLine: number } {
+/** A line of a file as the tool Read of Claude Code returns it: its number, and a tab or an arrow. */
+const NUMBERED_LINE = /^ *(\d{1,7})[\t→]/;
+
+interface FileText {
+  readonly text: string;
+  readonly note: string | null;
+  readonly firstLine: number;
+}
+
+function fileText(text: string, given: Fields | null): FileText {
   const found = READ_NOTE.exec(text);
   const start = given?.["start_line"];
   return {
     text: found === null ? text : text.slice(0, found.index),
     note: found?.[1] ?? null,
     firstLine: typeof start === "number" ? start : 1,
+  };
+}
+
+/** The file in a result whose lines are numbered, without the numbers; null if they are not. What follows the file is the note. */
+function numberedText(text: string): FileText | null {
+  const lines = text.split("\n");
+  const first = Number(NUMBERED_LINE.exec(lines[0] ?? "")?.[1] ?? Number.NaN);
+  const end = lines.findIndex((line, index) => Number(NUMBERED_LINE.exec(line)?.[1] ?? Number.NaN) !== first + index);
+  if (end === 0) return null;
+  const numbered = end === -1 ? lines : lines.slice(0, end);
+  const rest = lines.slice(numbered.length).join("\n").trim();
+  return {
+    text: numbered.map((line) => line.replace(NUMBERED_LINE, "")).join("\n"),
+    note: rest === "" ? null : rest,
+    firstLine: first,
   };
 }
 
