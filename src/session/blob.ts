@@ -17,6 +17,12 @@ export interface StoredBlob {
   stream(range?: BlobRange): AsyncIterable<Uint8Array>;
 }
 
+/** Options of `store.blob`. */
+export interface ReadBlobOptions {
+  /** The root session of the forks (`rootIdOf` of the header), to read a blob of a session that may be deleted. */
+  readonly root?: string;
+}
+
 /** Finds a blob by its name, `sha256:…`; null if it is not stored. */
 export type FindBlob = (blob: string) => Promise<StoredBlob | null>;
 
@@ -82,8 +88,8 @@ export interface BlobStore {
 export interface SweepBlobsOptions {
   /** Keep blobs that were put or renewed within this time (default: 24 hours). */
   readonly graceMs?: number;
-  /** Only the blobs of the forks of this root session. */
-  readonly scope?: string;
+  /** Only the blobs of the forks of this root session, or of these. */
+  readonly scope?: string | readonly string[];
   readonly signal?: AbortSignal;
 }
 
@@ -94,7 +100,7 @@ export interface SweptBlobs {
   readonly removed: number;
   /** The total size of the removed blobs. */
   readonly bytes: number;
-  /** Set if a session cannot be read; in that case no blob is removed. */
+  /** Set if a session cannot be read, or sessions are purged too fast to be read; in that case no blob is removed. */
   readonly unreadable?: true;
 }
 

@@ -1,5 +1,13 @@
 import type { JsonObject, JsonValue } from "../internal/json.ts";
-import type { BlobInput, BlobRef, FindBlob, StoredBlob, SweepBlobsOptions, SweptBlobs } from "./blob.ts";
+import type {
+  BlobInput,
+  BlobRef,
+  FindBlob,
+  ReadBlobOptions,
+  StoredBlob,
+  SweepBlobsOptions,
+  SweptBlobs,
+} from "./blob.ts";
 import type { Attachment } from "./message.ts";
 import type { Entry, EntryDraft, SessionStatus } from "./log/entry.ts";
 import type { PathSummary, SessionHead } from "./log/fold.ts";
@@ -264,7 +272,7 @@ export interface SessionStore extends AsyncDisposable {
    * The bytes of an image or a file of a session, by its part of a message or the name of its blob; null if the session has no
    * such blob. The bytes are read only when `bytes` or `stream` is called.
    */
-  blob(sessionId: string, part: string | Attachment | BlobRef): Promise<StoredBlob | null>;
+  blob(sessionId: string, part: string | Attachment | BlobRef, options?: ReadBlobOptions): Promise<StoredBlob | null>;
   /**
    * Stores bytes that entries of the session can then refer to, as `{ type, mediaType, blob, bytes }`. Blobs that no entry refers to are
    * removed after a day.

@@ -9,7 +9,14 @@ import type { LedgerTable } from "../session/ledger.ts";
 import { matchesRuns, type OpenRun, stepRuns } from "../session/log/open-runs.ts";
 import { hasBegun } from "../session/log/run-fold.ts";
 import type { Settings } from "../session/log/settings.ts";
-import type { BlobInput, BlobRef, StoredBlob, SweepBlobsOptions, SweptBlobs } from "../session/blob.ts";
+import type {
+  BlobInput,
+  BlobRef,
+  ReadBlobOptions,
+  StoredBlob,
+  SweepBlobsOptions,
+  SweptBlobs,
+} from "../session/blob.ts";
 import type { Attachment } from "../session/message.ts";
 import type {
   AggregateQuery,
@@ -116,8 +123,8 @@ class InheritedView implements SessionStore {
     return entry === null ? null : viewEntry(entry, await this.#settledLog(sessionId));
   }
 
-  blob(sessionId: string, part: string | Attachment | BlobRef): Promise<StoredBlob | null> {
-    return this.#store.blob(sessionId, part);
+  blob(sessionId: string, part: string | Attachment | BlobRef, options?: ReadBlobOptions): Promise<StoredBlob | null> {
+    return this.#store.blob(sessionId, part, options);
   }
 
   putBlob(sessionId: string, bytes: BlobInput): Promise<BlobRef> {

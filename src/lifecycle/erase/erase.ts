@@ -1,5 +1,6 @@
 import { setTimeout as wait } from "node:timers/promises";
 import { uuidv7 } from "../../internal/uuid.ts";
+import type { SweptBlobs } from "../../session/blob.ts";
 import type { Entry } from "../../session/log/entry.ts";
 import { SessionBusyError, SessionError, SessionNotFoundError, show } from "../../session/errors.ts";
 import { checkName, checkSessionId } from "../../session/id.ts";
@@ -23,6 +24,7 @@ import { Throttle } from "./throttle.ts";
 const MARKS_AT_ONCE = 500;
 const SESSIONS_AT_ONCE = 10;
 const ENTRIES_AT_ONCE = 1000;
+const ROOTS_AT_ONCE = 1000;
 const ATTEMPTS_MAX = 20;
 /**
  * Short, so that the lease of a killed process blocks others only briefly. If it expires before a log is replaced, the
@@ -137,13 +139,21 @@ class Erasure {
 
   /** Removes the images and files that nothing refers to any more, those included that were uploaded and not yet used. */
   async #removeBlobs({ removals, cleanings }: ErasePlan): Promise<number> {
-    const roots = new Set([...removals, ...cleanings].flatMap(({ root }) => root ?? []));
+    const roots = [...new Set([...removals, ...cleanings].flatMap(({ root }) => root ?? []))];
     const { signal } = this.#options;
+    const sweep = (scope: readonly string[]): Promise<SweptBlobs> =>
+      this.#store.sweepBlobs({ graceMs: 0, scope, ...(signal === undefined ? {} : { signal }) });
     let removed = 0;
-    for (const scope of roots) {
-      const swept = await this.#store.sweepBlobs({ graceMs: 0, scope, ...(signal === undefined ? {} : { signal }) });
+    // Many at a time, because each sweep waits a second for appends, and lists all sessions.
+    for (let first = 0; first < roots.length; first += ROOTS_AT_ONCE) {
+      const some = roots.slice(first, first + ROOTS_AT_ONCE);
+      const swept = await sweep(some);
       removed += swept.removed;
-      if (swept.unreadable === true) this.#unfreed.push({ sessionId: scope, reason: "blobs", count: swept.blobs });
+      for (const root of swept.unreadable === true ? some : []) {
+        const { blobs } = await sweep([root]);
+        if (blobs > 0) this.#unfreed.push({ sessionId: root, reason: "blobs", count: blobs });
+      }
+      await this.#throttle.pause();
     }
     return removed;
   }

@@ -1,3 +1,4 @@
+import { defined } from "../../internal/defined.ts";
 import { sameJson } from "../../internal/json.ts";
 import { LruCache } from "../../internal/lru-cache.ts";
 import type { FindBlob } from "../../session/blob.ts";
@@ -11,6 +12,8 @@ import { base64Characters, canonicalAttachments, referencesOf, restoreEntry } fr
 export interface BlobPlace {
   readonly store: SessionStore;
   readonly sessionId: string;
+  /** The root session of its forks, if the session may be deleted. */
+  readonly root?: string;
 }
 
 /** The most characters of data that are kept of the sessions of a store, for the next request. */
@@ -103,7 +106,7 @@ export async function withData<T extends Entry>(
 
 /** The data of a blob as base64, from the first of the places that has it. */
 export async function readData(known: readonly BlobPlace[], blob: string): Promise<string | null> {
-  for (const { store, sessionId } of known) {
+  for (const { store, sessionId, root } of known) {
     const cache =
       caches.get(store) ?? new LruCache(CACHED_MAX, { max: CACHE_CHARACTERS_MAX, of: (text: string) => text.length });
     caches.set(store, cache);
@@ -111,7 +114,7 @@ export async function readData(known: readonly BlobPlace[], blob: string): Promi
     const key = `${sessionId}\n${blob}`;
     const cached = cache.get(key);
     if (cached !== undefined) return cached;
-    const found = await store.blob(sessionId, blob);
+    const found = await store.blob(sessionId, blob, defined({ root }));
     if (found === null) continue;
     const bytes = await found.bytes();
     const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("base64");

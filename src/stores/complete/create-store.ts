@@ -11,7 +11,7 @@ import { type CheckedDraft, checkDrafts } from "../../session/log/draft.ts";
 import type { Entry, EntryBody, EntryDraft } from "../../session/log/entry.ts";
 import { LeaseLostError, SessionError, SessionNotFoundError } from "../../session/errors.ts";
 import { emptyHead, type PathSummary, type SessionHead } from "../../session/log/fold.ts";
-import { checkHeader, type SessionHeader } from "../../session/log/header.ts";
+import { checkHeader, rootIdOf, type SessionHeader } from "../../session/log/header.ts";
 import { checkName, checkSessionId } from "../../session/id.ts";
 import { PAGE_ITEMS_MAX } from "../../session/limits.ts";
 import { hasWaitingRun } from "../../session/log/open-runs.ts";
@@ -41,11 +41,20 @@ import type {
   UndeleteOptions,
   WatchOptions,
 } from "../../session/store.ts";
+import { sessionExists } from "./session-exists.ts";
 import { canonicalAttachments, type ExtractedBlobs, extractBlobs, holdsAttachments } from "../blobs/attachments.ts";
 import { findBlobOf } from "../blobs/message-blobs.ts";
 import { defined } from "../../internal/defined.ts";
 import { sameJson } from "../../internal/json.ts";
-import type { BlobInput, BlobOptions, BlobRef, StoredBlob, SweepBlobsOptions, SweptBlobs } from "../../session/blob.ts";
+import type {
+  BlobInput,
+  BlobOptions,
+  BlobRef,
+  ReadBlobOptions,
+  StoredBlob,
+  SweepBlobsOptions,
+  SweptBlobs,
+} from "../../session/blob.ts";
 import type { Attachment, InlineAttachment, Message } from "../../session/message.ts";
 import { inlineBlob, isInline, SessionBlobs } from "./session-blobs.ts";
 import { aggregateSessions } from "./aggregate-sessions.ts";
@@ -116,8 +125,22 @@ class DriverStore implements SessionStore {
     if (variablesBytesMax !== undefined) checkVariables(checked, drafts, variablesBytesMax);
     // Checking and writing many entries take long each, so yield to the event loop between them.
     if (drafts.length > DRAFTS_AT_ONCE) await new Promise((resolve) => setImmediate(resolve));
-    if (extracted !== null) await this.#blobs.store(checked, extracted, findBlob ?? findBlobOf(given.map(messageOf)));
+    if (extracted !== null) {
+      await this.#refuseTaken(checked.id);
+      await this.#blobs.store(checked, extracted, findBlob ?? findBlobOf(given.map(messageOf)));
+    }
     return this.#openDriver().create(checked, drafts, limits);
+  }
+
+  /**
+   * Refuses an id that is in use before blobs are looked for and stored: they would be those of the other session.
+   *
+   * @throws {SessionError} `SESSION_EXISTS`.
+   */
+  async #refuseTaken(sessionId: string): Promise<void> {
+    if ((await this.#driver.head(sessionId)) !== null) throw sessionExists(sessionId);
+    for await (const _ of this.#driver.read(sessionId, readRange({ limit: 1, deleted: true })))
+      throw sessionExists(sessionId);
   }
 
   // Not an async function, because an append is a hot path: the caller awaits the driver's own promise.
@@ -222,13 +245,23 @@ class DriverStore implements SessionStore {
     return (await this.#find(sessionId, entryId))?.entry ?? null;
   }
 
-  async blob(sessionId: string, part: string | Attachment | BlobRef): Promise<StoredBlob | null> {
+  async blob(
+    sessionId: string,
+    part: string | Attachment | BlobRef,
+    options: ReadBlobOptions = {},
+  ): Promise<StoredBlob | null> {
     const driver = this.#driverFor(sessionId);
     const blob = typeof part === "string" ? part : (part as Partial<BlobRef>)?.blob;
     checkArgument(typeof blob === "string" || isInline(part), part, "blob", "an image or file, or the name of a blob");
     if (typeof blob !== "string") return inlineBlob(part as InlineAttachment);
+    checkOptionsOf(options, { root: true } satisfies KeysOf<ReadBlobOptions>, "blob");
+    const { root } = options;
+    if (root !== undefined) {
+      checkSessionId(root);
+      return this.#blobs.find(root, blob);
+    }
     const head = await driver.head(sessionId);
-    return head === null ? null : this.#blobs.find(head.header, blob);
+    return head === null ? null : this.#blobs.find(rootIdOf(head.header), blob);
   }
 
   async putBlob(sessionId: string, bytes: BlobInput): Promise<BlobRef> {
@@ -245,6 +278,7 @@ class DriverStore implements SessionStore {
       "sweepBlobs",
     );
     if (options.graceMs !== undefined) checkCount(options.graceMs, "graceMs");
+    for (const id of options.scope === undefined ? [] : [options.scope].flat()) checkSessionId(id);
     const { blobs } = this.#blobs;
     return blobs === null ? { blobs: 0, removed: 0, bytes: 0 } : sweepBlobs(driver, blobs, options);
   }

@@ -122,10 +122,10 @@ export class SessionBlobs {
     return await this.#putSource(header, { scope, hash: spooled.hash }, spooled);
   }
 
-  async find(header: SessionHeader, blob: string): Promise<StoredBlob | null> {
+  async find(scope: string, blob: string): Promise<StoredBlob | null> {
     const hash = blobHash(blob);
     if (hash === null || this.blobs === null) return null;
-    const key = { scope: rootIdOf(header), hash };
+    const key = { scope, hash };
     const size = await this.blobs.size(key);
     return size === null ? null : storedBlob(this.blobs, key, size);
   }

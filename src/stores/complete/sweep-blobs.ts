@@ -10,8 +10,9 @@ const GRACE_MS = 24 * 60 * 60 * 1000;
 /** How long a blob without a reference is left between being found and being looked for in the logs. */
 const HOLD_MS = 1000;
 const LIST_PAGE = 1000;
-/** While sessions are listed, an append can move one from a page to come to one that was read, so the listing is read again. */
-const PASSES = 2;
+/** How much the clocks of the processes that append may differ. */
+const CLOCKS_MS = 10_000;
+const ROUNDS_MAX = 10;
 
 /**
  * Removes the blobs that no log refers to, and that were not renewed within the grace.
@@ -26,17 +27,20 @@ export async function sweepBlobs(
 ): Promise<SweptBlobs> {
   let count = 0;
   const candidates: ListedBlob[] = [];
-  for await (const blob of blobs.list(scope)) {
-    count += 1;
-    if (blob.ageMs >= graceMs) candidates.push(blob);
+  for (const each of scope === undefined ? [undefined] : [scope].flat()) {
+    for await (const blob of blobs.list(each)) {
+      count += 1;
+      if (blob.ageMs >= graceMs) candidates.push(blob);
+    }
   }
   const swept = { blobs: count, removed: 0, bytes: 0 };
   if (candidates.length === 0) return swept;
-  if (graceMs < HOLD_MS) await wait(HOLD_MS);
   // A session that cannot be read may refer to anything.
   for (const deleted of [false, true])
     if (((await driver.listing.damaged?.(deleted)) ?? []).length > 0) return { ...swept, unreadable: true };
-  const used = await readReferences(driver, new Set(candidates.map((blob) => blob.scope)), signal);
+  if (graceMs < HOLD_MS) await wait(HOLD_MS);
+  const used = await new ReferenceReader(driver, new Set(candidates.map((blob) => blob.scope)), signal).read();
+  if (used === null) return { ...swept, unreadable: true };
   for (const blob of candidates) {
     signal?.throwIfAborted();
     if (used.has(`${blob.scope}/${blob.hash}`)) continue;
@@ -47,33 +51,99 @@ export async function sweepBlobs(
   return swept;
 }
 
-/** Which blobs of some scopes the logs of all sessions refer to, deleted ones included. */
-async function readReferences(
-  driver: StoreDriver,
-  scopes: ReadonlySet<string>,
-  signal: AbortSignal | undefined,
-): Promise<ReadonlySet<string>> {
-  const used = new Set<string>();
-  const versions = new Map<string, number>();
-  for (let pass = 0; pass < PASSES; pass++) {
-    for (const deleted of [false, true]) {
-      for (let after = null; ; ) {
-        signal?.throwIfAborted();
-        const heads = await driver.listing.list(deleted ? { deleted } : {}, LIST_PAGE, after);
-        for (const { header } of heads) {
-          const scope = rootIdOf(header);
-          if (!scopes.has(scope)) continue;
-          const range = readRange({ after: (versions.get(header.id) ?? 0) - 1, deleted });
-          for await (const entry of driver.read(header.id, range)) {
-            for (const hash of referencesOf(entry).keys()) used.add(`${scope}/${hash}`);
-            versions.set(header.id, entry.seq + 1);
-          }
-        }
-        const last = heads.at(-1);
-        if (last === undefined || heads.length < LIST_PAGE) break;
-        after = { modifiedAt: last.modifiedAt, id: last.header.id };
+/** Reads which blobs of some scopes the logs of all sessions refer to, deleted ones included. */
+class ReferenceReader {
+  readonly #driver: StoreDriver;
+  readonly #scopes: ReadonlySet<string>;
+  readonly #signal: AbortSignal | undefined;
+  readonly #used = new Set<string>();
+  /** The sessions to read: their scopes, and how many entries each has at least. */
+  readonly #unread = new Map<string, { readonly scope: string; readonly version: number }>();
+  readonly #read = new Set<string>();
+
+  constructor(driver: StoreDriver, scopes: ReadonlySet<string>, signal: AbortSignal | undefined) {
+    this.#driver = driver;
+    this.#scopes = scopes;
+    this.#signal = signal;
+  }
+
+  /**
+   * The blobs, as `scope/hash`. Null if sessions are purged again and again before they are read.
+   *
+   * A session that is forked later than the listing has no references but those of its source, and what is appended later renews
+   * its blobs. But if a session is purged before its log is read, a fork of it may have been made that was not listed: then all
+   * sessions are listed again.
+   */
+  async read(): Promise<ReadonlySet<string> | null> {
+    for (let round = 0; round < ROUNDS_MAX; round++) {
+      await this.#listAll();
+      let isComplete = true;
+      for (const [sessionId, { scope, version }] of this.#unread) {
+        isComplete = (await this.#readLog(sessionId, scope, version)) && isComplete;
+        this.#read.add(sessionId);
       }
+      this.#unread.clear();
+      if (isComplete) return this.#used;
+    }
+    return null;
+  }
+
+  /** Lists deleted sessions before the live ones and after them, so that none is missed that is deleted or undeleted meanwhile. */
+  async #listAll(): Promise<void> {
+    for (const deleted of [true, false, true]) {
+      const newest = await this.#listPages(deleted);
+      if (newest !== null) await this.#listSince(newest, deleted);
     }
   }
-  return used;
+
+  /** Lists sessions in pages, the last modified ones first; returns the time of the first, if there was more than one page. */
+  async #listPages(deleted: boolean): Promise<string | null> {
+    const limit = this.#driver.listing.scans === true ? Number.MAX_SAFE_INTEGER : LIST_PAGE;
+    let newest: string | null = null;
+    for (let after = null; ; ) {
+      const page = await this.#list(deleted, limit, after);
+      if (after === null && page.length < limit) return null;
+      newest ??= page.at(0)?.modifiedAt ?? null;
+      const last = page.at(-1);
+      if (last === undefined || page.length < limit) return newest;
+      after = { modifiedAt: last.modifiedAt, id: last.header.id };
+    }
+  }
+
+  /**
+   * Lists the sessions that were modified since a time, in one page: an append moves a session to the front of the list, where it
+   * is missed if pages before it were read already.
+   */
+  async #listSince(time: string, deleted: boolean): Promise<void> {
+    const since = Date.parse(time) - CLOCKS_MS;
+    for (let limit = LIST_PAGE; ; limit *= 2) {
+      const page = await this.#list(deleted, limit, null);
+      const last = page.at(-1);
+      if (last === undefined || page.length < limit || Date.parse(last.modifiedAt) < since) return;
+    }
+  }
+
+  async #list(deleted: boolean, limit: number, after: Parameters<StoreDriver["listing"]["list"]>[2]) {
+    this.#signal?.throwIfAborted();
+    const page = await this.#driver.listing.list(deleted ? { deleted } : {}, limit, after);
+    for (const { header, version } of page) {
+      const scope = rootIdOf(header);
+      if (this.#scopes.has(scope) && !this.#read.has(header.id)) this.#unread.set(header.id, { scope, version });
+    }
+    return page;
+  }
+
+  /** Reads a log, whether it is deleted or not; returns whether all of its entries were there. */
+  async #readLog(sessionId: string, scope: string, version: number): Promise<boolean> {
+    for (const deleted of [false, true, false]) {
+      let count = 0;
+      for await (const entry of this.#driver.read(sessionId, readRange({ deleted }))) {
+        this.#signal?.throwIfAborted();
+        for (const hash of referencesOf(entry).keys()) this.#used.add(`${scope}/${hash}`);
+        count += 1;
+      }
+      if (count >= version) return true;
+    }
+    return false;
+  }
 }

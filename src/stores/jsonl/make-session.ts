@@ -8,7 +8,7 @@ import { forkedHeader } from "../../session/log/forked-header.ts";
 import { FORMAT_VERSION, type SessionHeader } from "../../session/log/header.ts";
 import type { ForkOptions } from "../../session/store.ts";
 import { checkSessionLimits, sessionLimitsOf, type MakeLimits } from "../complete/session-limits.ts";
-import { sessionExists } from "../rows/row-port.ts";
+import { sessionExists } from "../complete/session-exists.ts";
 import type { LogFile } from "./log-file.ts";
 import type { LogPoint } from "./log-index.ts";
 import { formatEntry } from "./log-line.ts";

@@ -29,7 +29,7 @@ import { planRewrite } from "../complete/plan-rewrite.ts";
 import { ProcessLeases } from "../complete/process-leases.ts";
 import { ScannedListing } from "../complete/scanned-listing.ts";
 import { checkCheckpointId, oldestFirst } from "../complete/valid-checkpoint.ts";
-import { sessionExists } from "../rows/row-port.ts";
+import { sessionExists } from "../complete/session-exists.ts";
 import { freezeDeep } from "../../internal/freeze-deep.ts";
 import { nextSlice } from "../../internal/long-work.ts";
 import { MemoryBlobs } from "./memory-blobs.ts";

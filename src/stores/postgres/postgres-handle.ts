@@ -132,9 +132,11 @@ function dialectOf(schema: string): SqlDialect {
     prefix: `${schema}.`,
     forUpdate: "FOR UPDATE",
     inKeys: "= ANY (translate(?::text, '[]', '{}')::bigint[])",
-    dataEncoding: "base64",
+    // As text: clients differ in how they bind bytes.
     bytesToData: "decode(?::text, 'base64')",
-    dataToText: (column) => `encode(${column}, 'base64')`,
+    bindBytes: (bytes) => bytes.toString("base64"),
+    dataToBytes: (column) => `encode(${column}, 'base64')`,
+    readBytes: (value) => Buffer.from(value as string, "base64"),
     lockName: "SELECT pg_advisory_xact_lock(hashtextextended(?::text, 1))",
     // A list of values instead of a bit test: the planner has statistics for values, but not for bits.
     hasRuns: (bit) => `runs IN (${[1, 2, 3, 4, 5, 6, 7].filter((value) => (value & bit) !== 0).join(", ")})`,

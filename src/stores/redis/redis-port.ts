@@ -4,7 +4,7 @@ import { SessionBusyError, SessionNotFoundError } from "../../session/errors.ts"
 import type { SessionHeader } from "../../session/log/header.ts";
 import { type Coroutine, runAsync } from "../rows/coroutine.ts";
 import type { EncodedPlan } from "../rows/row-encoding.ts";
-import { sessionExists } from "../rows/row-port.ts";
+import { sessionExists } from "../complete/session-exists.ts";
 import { sessionLimitsOf, type MakeLimits } from "../complete/session-limits.ts";
 import {
   type CommitConditions,

@@ -1,5 +1,4 @@
 import type { MakeLimits } from "../complete/session-limits.ts";
-import { SessionError } from "../../session/errors.ts";
 import type { MaybePromise } from "../../session/store-driver.ts";
 import type { Coroutine } from "./coroutine.ts";
 import type { EncodedPlan, LocatedHead } from "./row-encoding.ts";
@@ -85,9 +84,4 @@ export interface RowPort<Part extends LogRange, Session extends RowSession<Part>
   locked<T>(work: (port: RowPort<Part, Session>) => Coroutine<T>): MaybePromise<T>;
   /** Creates a session. Called inside `locked`. @throws {SessionError} `SESSION_EXISTS` or `CAPACITY`. */
   make(session: NewRowSession<Part>, limits: MakeLimits): MaybePromise<Session>;
-}
-
-/** The error for a session id that is taken. */
-export function sessionExists(id: string): SessionError {
-  return new SessionError("SESSION_EXISTS", `There is already a session ${id}; use another id.`);
 }

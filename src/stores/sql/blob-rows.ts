@@ -35,23 +35,24 @@ export class BlobRows implements BlobStore {
   async put(key: BlobKey, source: BlobSource): Promise<void> {
     if ((await this.renew(key)) !== null) return;
     const id = uploadName();
-    const { bytesToData, dataEncoding } = this.#database.dialect;
-    const add = `INSERT INTO ${this.#chunks} (chunks, number, written_ms, data) VALUES (?, ?, ?, ${bytesToData})`;
+    const { dialect } = this.#database;
+    const add = `INSERT INTO ${this.#chunks} (chunks, number, written_ms, data) VALUES (?, ?, ?, ${dialect.bytesToData})`;
     const insert = `INSERT INTO ${this.#blobs} (scope, hash, size, renewed_ms, chunks) VALUES (?, ?, ?, ?, ?)
       ON CONFLICT (scope, hash) DO NOTHING`;
     // The last chunk and the row are one transaction, so that a small blob leaves nothing behind if the process dies.
-    let last: readonly [number, string] | null = null;
+    const held = Buffer.allocUnsafe(Math.min(CHUNK_BYTES, source.size));
+    let last: Buffer | null = null;
     let number = 0;
     for await (const chunk of chunksOf(source, CHUNK_BYTES)) {
-      if (last !== null) await this.#database.change(add, [id, last[0], this.#now(), last[1]]);
-      last = [number++, chunk.toString(dataEncoding)];
+      if (last !== null) await this.#database.change(add, [id, number++, this.#now(), dialect.bindBytes(last)]);
+      last = held.subarray(0, chunk.copy(held));
     }
     const rest = last;
     const now = this.#now();
     const stored = await this.#database.transact(function* (transaction) {
       const values = [key.scope, key.hash, source.size, now, id];
       if ((yield* waitFor(transaction.change(insert, values))) === 0) return false;
-      if (rest !== null) yield* waitFor(transaction.change(add, [id, rest[0], now, rest[1]]));
+      if (rest !== null) yield* waitFor(transaction.change(add, [id, number, now, dialect.bindBytes(rest)]));
       return true;
     });
     if (stored) return;
@@ -76,14 +77,14 @@ export class BlobRows implements BlobStore {
   async *read(key: BlobKey, start: number, end: number): AsyncGenerator<Uint8Array> {
     const row = await this.#find(key);
     if (row === null) throw missingBlob(key);
-    const { dataToText, dataEncoding } = this.#database.dialect;
-    const sql = `SELECT ${dataToText("data")} AS text FROM ${this.#chunks} WHERE chunks = ? AND number = ?`;
+    const { dialect } = this.#database;
+    const sql = `SELECT ${dialect.dataToBytes("data")} AS data FROM ${this.#chunks} WHERE chunks = ? AND number = ?`;
     for (let at = start; at < end; ) {
       const number = Math.floor(at / CHUNK_BYTES);
-      const [chunk] = await this.#database.rows<{ text: string }>(sql, [row.chunks, number]);
+      const [chunk] = await this.#database.rows<{ data: unknown }>(sql, [row.chunks, number]);
       if (chunk === undefined) throw missingBlob(key);
       const first = number * CHUNK_BYTES;
-      const bytes = Buffer.from(chunk.text, dataEncoding).subarray(at - first, end - first);
+      const bytes = dialect.readBytes(chunk.data).subarray(at - first, end - first);
       yield bytes;
       at += bytes.length;
     }

@@ -2,7 +2,7 @@ import type { MaybePromise } from "../../session/store-driver.ts";
 import type { Coroutine } from "../rows/coroutine.ts";
 
 /** A value that can be bound to a statement. */
-export type SqlValue = string | number | bigint | null;
+export type SqlValue = string | number | bigint | Uint8Array | null;
 
 /** Runs statements, either each by itself or all in one transaction. */
 export interface SqlRunner {
@@ -24,12 +24,12 @@ export interface SqlDialect {
   readonly lockName: string | null;
   /** Condition: `runs` has a bit. Written exactly as in the indexes on `runs`, so that the planner uses them. */
   hasRuns(bit: number): string;
-  /** How bytes are bound to `bytesToData` as text, and read by `dataToText`. */
-  readonly dataEncoding: "hex" | "base64";
-  /** Expression for bytes that are bound as text. */
+  /** Expression for bytes that are bound as `bindBytes` returns them. */
   readonly bytesToData: string;
-  /** Expression for a column with bytes as text. */
-  dataToText(column: string): string;
+  bindBytes(bytes: Buffer): SqlValue;
+  /** Expression for a column with bytes, whose value `readBytes` takes. */
+  dataToBytes(column: string): string;
+  readBytes(value: unknown): Buffer;
   /** Expression for a field of a JSON column as text. */
   text(column: string, field: string): string;
 }

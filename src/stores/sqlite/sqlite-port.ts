@@ -4,7 +4,7 @@ import type { SessionHeader } from "../../session/log/header.ts";
 import { parentsOf } from "../../session/query.ts";
 import { type Coroutine, runSync } from "../rows/coroutine.ts";
 import type { EncodedPlan } from "../rows/row-encoding.ts";
-import { sessionExists } from "../rows/row-port.ts";
+import { sessionExists } from "../complete/session-exists.ts";
 import { sessionLimitsOf, type MakeLimits } from "../complete/session-limits.ts";
 import {
   type CommitConditions,

@@ -79,13 +79,17 @@ test("works on a connection of the caller, and leaves it open", async () => {
   expect((await again.head("a"))?.version).toBe(0);
 });
 
-test("refuses to bind anything but strings, numbers and null, which could abort the process in a driver", () => {
+test("refuses to bind anything but strings, numbers, bytes and null, which could abort the process in a driver", () => {
   const handle = new SqliteHandle(new Database(":memory:") as unknown as SqliteDatabase, "test", true);
   const sql = "SELECT ? AS value, ? AS other";
-  for (const value of [true, undefined, new Date(), Buffer.from("x"), {}, Symbol("s")]) {
+  for (const value of [true, undefined, new Date(), new ArrayBuffer(1), {}, Symbol("s")]) {
     expect(() => handle.row(sql, [value as never, 1])).toThrow(TypeError);
   }
   expect(handle.row(sql, [null, "x"])).toMatchObject({ value: null, other: "x" });
+  expect(handle.row("SELECT ? AS other, hex(?) AS value", [1, Buffer.from("xyz").subarray(1)])).toMatchObject({
+    value: "797A",
+  });
+  expect(() => handle.row("SELECT ? AS value", [Buffer.from("x")])).toThrow(TypeError);
 });
 
 test("returns the row for the values given, also after the same statement was read with other values", () => {

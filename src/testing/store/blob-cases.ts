@@ -197,6 +197,29 @@ export const blobCases: readonly StoreCase[] = [
     },
   },
   {
+    name: "refuses to create a session whose id is in use, and neither stores its data nor tells which blobs the other one has",
+    needs: "blobs",
+    async run({ store }) {
+      const other = sampleBytes(12);
+      for (const [id, deleted] of [
+        ["a", false],
+        ["b", true],
+      ] as const) {
+        const { header } = await make(store, id);
+        await store.append(id, [pictured(image)]);
+        if (deleted) await store.delete(id);
+        const before = await store.sweepBlobs();
+        const message = (part: ContentPart): EntryDraft => ({
+          type: "message",
+          message: { role: "user", content: [part] },
+        });
+        for (const part of [picture(other), cut, { ...cut, blob: nameOf(other) }])
+          await refuses(store.create(header, { entries: [message(part)] }), "SESSION_EXISTS");
+        assert.deepEqual(await store.sweepBlobs(), before);
+      }
+    },
+  },
+  {
     name: "refuses references that are none, and those with another number of bytes",
     needs: "blobs",
     async run({ store }) {
