@@ -114,6 +114,7 @@ describe("runs", () => {
     const { server, start } = await serveRuns(1);
     const id = await sessionOf(server, ANN);
     const first = (await start(id, ANN)).body.runId as string;
+    await expect.poll(async () => (await server.manager.store.leaseOf(id)) !== null).toBe(true);
     expect((await start(id, ANN, "interrupt")).status).toBe(202);
     expect((await server.call("GET", `/api/sessions/${id}/runs/${first}`, undefined, ANN)).body.status).toBe(
       "cancelled",
