@@ -1,10 +1,4 @@
-import {
-  checkArgument,
-  checkOptionsOf,
-  checkStoreArgument,
-  isObject,
-  type KeysOf,
-} from "../../session/check-arguments.ts";
+import { checkOptionsOf, checkStoreArgument, type KeysOf } from "../../session/check-arguments.ts";
 import { defined } from "../../internal/defined.ts";
 import type { JsonObject } from "../../internal/json.ts";
 import { uuidv7 } from "../../internal/uuid.ts";
