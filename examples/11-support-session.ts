@@ -1,13 +1,13 @@
 // The life of a support session: created, suspended, answered by an agent, restored to a checkpoint, closed; other users have no access.
 import assert from "node:assert/strict";
-import { createAgent, openStore, SessionManager } from "skein";
+import { createAgent, openManager, openStore } from "skein";
 import { scripted } from "skein/offline";
 
 await using store = await openStore("sqlite:./support.db");
 const lessons: string[] = [];
 let today = new Date();
 
-await using manager = new SessionManager({
+await using manager = await openManager({
   store,
   config: {
     maxSessionsPerUser: 2,

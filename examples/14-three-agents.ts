@@ -1,12 +1,12 @@
 // Three agents in one session: a writer, an editor, and a critic whose notes only the editor gets to see. No key needed.
 import assert from "node:assert/strict";
-import { createAgent, SessionManager, textOf } from "skein";
+import { createAgent, openManager, textOf } from "skein";
 import { GroupSession, RoundRobinTurnManager } from "skein/group";
 import { openMemoryStore } from "skein/memory";
 import { scripted } from "skein/offline";
 
 await using store = openMemoryStore();
-const manager = new SessionManager({ store });
+const manager = await openManager({ store });
 const { sessionId } = await manager.create({ userId: "ann" });
 
 const drafts = scripted(["The cat sat on the mat.", "A cat sat on a mat, at last."]);

@@ -1,11 +1,11 @@
 // The cost of sessions: of one turn by turn, and of many by day, model and user, without loading any turns.
 import assert from "node:assert/strict";
-import { SessionManager } from "skein";
+import { openManager } from "skein";
 import { aggregateAnalytics, computeAnalytics } from "skein/lifecycle";
 import { openMemoryStore } from "skein/memory";
 
 await using store = openMemoryStore();
-const manager = new SessionManager({ store });
+const manager = await openManager({ store });
 
 const usage = (inputTokens: number, outputTokens: number) => ({
   inputTokens,

@@ -3,13 +3,13 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import express from "express";
-import { createAgent, openStore, SessionManager } from "skein";
+import { createAgent, openManager, openStore } from "skein";
 import { expressSession } from "skein/express";
 import { SessionContext } from "skein/lifecycle";
 import { scripted } from "skein/offline";
 
 await using store = await openStore("sqlite:./visitors.db");
-await using manager = new SessionManager({ store });
+await using manager = await openManager({ store });
 const context = new SessionContext(manager);
 const model = scripted(["Hello!", "Hello again!", "One word at a time."]);
 const agent = createAgent({ prompt: "You greet visitors.", model, builtInTools: false });

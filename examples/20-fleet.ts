@@ -7,7 +7,7 @@ import { once } from "node:events";
 import { appendFileSync, readFileSync } from "node:fs";
 import { setTimeout as wait } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { createAgent, defineTool, type Model, SessionManager } from "skein";
+import { createAgent, defineTool, type Model, openManager } from "skein";
 import { type Client, createClient } from "skein/client";
 import { createServer } from "skein/http";
 import { openRedisStore } from "skein/redis";
@@ -59,7 +59,7 @@ else await take(role);
 /** The program of a child process, until its parent ends it. */
 async function take(role: string): Promise<void> {
   const store = await openRedisStore({ url, prefix });
-  const manager = new SessionManager({ store });
+  const manager = await openManager({ store });
   const queue = bullmqQueue({ url });
   const agents = [waiter];
   const part =

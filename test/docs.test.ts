@@ -56,6 +56,22 @@ describe("the pages of the documentation", () => {
     expect(shown).toEqual([FORMAT_VERSION]);
   });
 
+  test("have no program whose sessions expire, or whose users are locked out, by a limit that it does not show", () => {
+    const programs = [
+      ...["README.md", ...pagesIn("docs/recipes"), ...pagesIn("docs/guides")].flatMap((page) =>
+        [...read(page).matchAll(/^```(?:ts|js|jsx)\b.*\n([\s\S]*?)^```/gm)].map(([, code = ""]) => ({ page, code })),
+      ),
+      ...readdirSync(join(root, "examples"))
+        .filter((name) => name.endsWith(".ts"))
+        .map((name) => ({ page: `examples/${name}`, code: read(`examples/${name}`) })),
+    ];
+    // Its sessions expire after a day, which is Lexigram's default.
+    expect(programs.filter(({ code }) => code.includes("new SessionManager(")).map(({ page }) => page)).toEqual([]);
+    const capped = programs.filter(({ code }) => code.includes("maxSessionsPerUser:"));
+    expect(capped.length).toBeGreaterThan(0);
+    expect(capped.filter(({ code }) => !code.includes("sessionTtl:")).map(({ page }) => page)).toEqual([]);
+  });
+
   test("explain every error code of the source, and no other", () => {
     const declared =
       /type SessionErrorCode =(?<codes>[\s\S]*?);/.exec(read("src/session/errors.ts"))?.groups?.codes ?? "";

@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { compact, registerPrices } from "../src/context/index.ts";
 import {
   createAgent,
+  createHeader,
   createModel,
   createTree,
   defineTool,
@@ -9,10 +10,14 @@ import {
   openStore,
   runSessionLoop,
   Session,
+  SessionTree,
 } from "../src/index.ts";
 import { offline } from "../src/models/index.ts";
 import { inProcessQueue, startWorker } from "../src/workers/index.ts";
-import { createServer } from "../src/http/index.ts";
+import { createServer, openTokenFile, sessionMiddleware } from "../src/http/index.ts";
+import { chatHandler, createChatTransport } from "../src/http/ui/index.ts";
+import { GroupSession, TopicBasedTurnManager } from "../src/group/index.ts";
+import { BranchManager, CheckpointManager, SummaryMerge } from "../src/lifecycle/index.ts";
 
 const init = { name: "helper", prompt: "You are brief.", model: offline() };
 const agent = createAgent(init);
@@ -22,6 +27,8 @@ const tool = {
   parameters: { type: "object" },
   execute: () => "found",
 };
+
+const newTree = async () => createTree(await openStore("memory:"));
 
 /** Wrong calls, with a part of the expected error message. */
 const mistakes: Readonly<Record<string, readonly [call: () => unknown, says: string]>> = {
@@ -52,6 +59,110 @@ const mistakes: Readonly<Record<string, readonly [call: () => unknown, says: str
     () => agent.run("hi", { budget: { totalToken: 1 } } as never),
     "did you mean totalTokens?",
   ],
+  "an agent with a misspelt budget": [
+    () => createAgent({ ...init, budget: { totalToken: 1 } } as never),
+    "did you mean totalTokens?",
+  ],
+  "an agent with a misspelt retry": [
+    () => createAgent({ ...init, retry: { attempt: 1 } } as never),
+    "did you mean attempts?",
+  ],
+  "an agent with a misspelt park": [
+    () => createAgent({ ...init, park: { afterMS: 1 } } as never),
+    "did you mean afterMs?",
+  ],
+  "an agent with a misspelt compaction": [
+    () => createAgent({ ...init, compaction: { setting: {} } } as never),
+    "did you mean settings?",
+  ],
+  "an agent with an output that is no schema": [
+    () => createAgent({ ...init, output: { city: "string" } } as never),
+    '"city" is no keyword',
+  ],
+  "a group with agents": [
+    async () => new GroupSession({ manager: await openManager({ store: "memory:" }), agents: [agent] } as never),
+    'A group does not take "agents" here',
+  ],
+  "a run of a group with maxRound": [
+    async () =>
+      new GroupSession({ manager: await openManager({ store: "memory:" }) }).run("s", "hi", { maxRound: 1 } as never),
+    "did you mean maxRounds?",
+  ],
+  "topics with a misspelt option": [
+    () => new TopicBasedTurnManager({ a: "b" }, null, 10, { wholeWord: true } as never),
+    "did you mean wholeWords?",
+  ],
+  "a manager whose memory has no add": [
+    () => openManager({ store: "memory:", memory: { put: () => {} } } as never),
+    "a function in memory.add",
+  ],
+  "a manager whose onError is no function": [
+    () => openManager({ store: "memory:", onError: "warn" } as never),
+    "a function in onError",
+  ],
+  "a fork with a misspelt limit": [
+    async () => new BranchManager(await openStore("memory:")).fork("s", "try", { maxOpenPerUsers: 1 } as never),
+    "did you mean maxOpenPerUser?",
+  ],
+  "a merge with dryrun": [
+    async () => new BranchManager(await openStore("memory:")).merge("s", "t", { dryrun: true } as never),
+    "did you mean dryRun?",
+  ],
+  "a summary merge with instruction": [
+    () => new SummaryMerge({ model: offline(), instruction: "x" } as never),
+    "did you mean instructions?",
+  ],
+  "a checkpoint with a misspelt sandbox": [
+    async () => new CheckpointManager(await openStore("memory:")).create("s", { sandBox: {} } as never),
+    "did you mean sandbox?",
+  ],
+  "a tree in a file with persitFrom": [
+    () => SessionTree.create(".", { persitFrom: "create" } as never),
+    "did you mean persistFrom?",
+  ],
+  "a message with the calls of another SDK": [
+    async () =>
+      (await newTree()).appendMessage({ role: "assistant", content: null, tool_calls: [{ id: "c" }] } as never),
+    "the calls of an answer are toolCalls",
+  ],
+  "a result with the call of another SDK": [
+    async () => (await newTree()).appendMessage({ role: "tool", content: "42", tool_call_id: "c" } as never),
+    "the call of a result is toolCallId",
+  ],
+  "a message with a field of its own": [
+    async () => (await newTree()).appendMessage({ role: "user", content: "hi", topic: "a" } as never),
+    'does not take "topic"',
+  ],
+  "an append with expectVersion": [
+    async () => (await openStore("memory:")).append("s", [], { expectVersion: 1 } as never),
+    "did you mean expectedVersion?",
+  ],
+  "an append with a misspelt guard": [
+    async () => (await openStore("memory:")).append("s", [], { guard: { statuss: "active" } } as never),
+    "did you mean status?",
+  ],
+  "a new session of a store with a misspelt limit": [
+    async () => (await openStore("memory:")).create(createHeader({ id: "s" }), { maxOpenPerUsers: 1 } as never),
+    "did you mean maxOpenPerUser?",
+  ],
+  "a session value of a type": [() => Session.create({ type: "user" } as never), 'does not take "type"'],
+  "a middleware with a cookie": [
+    async () => sessionMiddleware({ manager: await openManager({ store: "memory:" }), cookie: "c" } as never),
+    'does not take "cookie"',
+  ],
+  "a token file with a misspelt time": [
+    () => openTokenFile("tokens", { graceMS: 1 } as never),
+    "did you mean graceMs?",
+  ],
+  "a chat handler with options": [
+    () => chatHandler({ fetch: async () => new Response() }, { path: "/chat" } as never),
+    "chatHandler takes the path",
+  ],
+  "a chat handler with a slash at the end": [
+    () => chatHandler({ fetch: async () => new Response() }, "/chat/"),
+    "chatHandler takes the path",
+  ],
+  "a chat transport with url": [() => createChatTransport({ url: "/chat" } as never), 'does not take "url"'],
   "a run with a hot temperature": [
     () => agent.run("hi", { temperature: "hot" } as never),
     "temperature is not a number of 0 or more",

@@ -4,6 +4,7 @@ import { stamped } from "../session/lineage/lineage-scope.ts";
 import { type RunInput, requestedInput } from "../session/run-input.ts";
 import { operation, Session } from "../session/value/session.ts";
 import { rowOf, Transcript } from "../session/value/transcript.ts";
+import { checkAgentOptions } from "./check-options.ts";
 import { LOOP_HABITS, LOOP_KEYS, type LoopOptions } from "./loop-options.ts";
 import type { Model } from "./model/model.ts";
 import { createModel } from "./model/model-providers.ts";
@@ -12,7 +13,7 @@ import { runSessionLoop, type SessionInput } from "./run-session-loop.ts";
 import type { OutputSchema, SessionRun } from "./session-run.ts";
 import { toolsOf } from "./tools/offer-tools.ts";
 import type { Tool } from "./tools/tool.ts";
-import { checkAskPolicy, stricterOf } from "./tools/ask-policy.ts";
+import { stricterOf } from "./tools/ask-policy.ts";
 
 /** The parts of an agent. Every option of a loop is accepted too, and applies to each run. */
 export interface AgentInit
@@ -70,7 +71,7 @@ const AGENT_KEYS: KeysOf<AgentInit> = { ...KEPT_KEYS, name: true, prompt: true }
  * const answer = await agent.run("What is a fork?");
  * console.log(answer.text());
  *
- * @throws {SessionError} `INVALID_OPTION` without a prompt or a model, or for an invalid `ask`; `INVALID_TOOL` for two
+ * @throws {SessionError} `INVALID_OPTION` without a prompt or a model, or for an invalid option; `INVALID_TOOL` for two
  * tools with the same name, built-in tools included.
  */
 export function createAgent(init: AgentInit): Agent {
@@ -78,7 +79,7 @@ export function createAgent(init: AgentInit): Agent {
   const { name, prompt, model: ownModel, ...own } = init;
   if (typeof prompt !== "string") throw new SessionError("INVALID_OPTION", "An agent needs a prompt, as a text.");
   const model = modelOf(ownModel);
-  checkAskPolicy(own.ask);
+  checkAgentOptions(own);
   toolsOf(own);
   const session = Session.fromAgentPrompt(prompt);
   return {

@@ -46,11 +46,30 @@ const RETRY_LIMITS = {
  */
 export function checkLoopOptions(options: LoopOptions): OfferedTools {
   checkRunOptions(options);
+  checkLoopSettings(options);
+  checkIsPriced(options);
+  const offered = offerTools(options);
+  checkOutput(options);
+  if (options.output !== undefined) checkAnswerTool(offered);
+  return offered;
+}
+
+/**
+ * Checks the options of an agent, before the model is known.
+ *
+ * @throws {SessionError} `INVALID_OPTION` for invalid options.
+ */
+export function checkAgentOptions(options: Omit<LoopOptions, "model">): void {
+  checkRunSettings(options);
+  checkLoopSettings(options);
+  checkOutput(options);
+}
+
+function checkLoopSettings(options: Omit<LoopOptions, "model">): void {
   const { maxToolRounds = MAX_TOOL_ROUNDS_DEFAULT, onBudget, compaction } = options;
   checkCount(maxToolRounds, "maxToolRounds", 1);
   checkAskPolicy(options.ask);
   checkBudget(options.budget);
-  checkIsPriced(options);
   if (onBudget !== undefined && typeof onBudget !== "function") throw invalidOption("onBudget is not a function.");
   if (compaction !== undefined && compaction !== false) {
     if (typeof compaction !== "object" || compaction === null) {
@@ -69,9 +88,6 @@ export function checkLoopOptions(options: LoopOptions): OfferedTools {
   checkFlag(options.recordInstructions, "recordInstructions");
   if (options.reminders !== undefined && typeof options.reminders !== "function")
     throw invalidOption("reminders is not a function that returns a text or null.");
-  const offered = offerTools(options);
-  checkOutput(options, offered);
-  return offered;
 }
 
 function checkFlag(flag: unknown, name: string): void {
@@ -93,10 +109,12 @@ function checkEdits(edits: LoopEdits | undefined): void {
   if (toolResults.largerThan !== undefined) checkCount(toolResults.largerThan, "edits.toolResults.largerThan", 200);
 }
 
-function checkOutput({ output, outputRetries }: LoopOptions, { tools }: OfferedTools): void {
+function checkOutput({ output, outputRetries }: Omit<LoopOptions, "model">): void {
   if (outputRetries !== undefined) checkCount(outputRetries, "outputRetries", 0, OUTPUT_RETRIES_MAX);
-  if (output === undefined) return;
-  outputSchema(output);
+  if (output !== undefined) outputSchema(output);
+}
+
+function checkAnswerTool({ tools }: OfferedTools): void {
   if (!tools.has(ANSWER_TOOL)) return;
   throw new SessionError(
     "INVALID_TOOL",
@@ -107,10 +125,8 @@ function checkOutput({ output, outputRetries }: LoopOptions, { tools }: OfferedT
 /** @throws {SessionError} `INVALID_OPTION` for invalid options. */
 export function checkRunOptions(options: RunOptions): void {
   if (typeof options !== "object" || options === null) throw invalidOption("A run takes its options as an object.");
-  const { model, executor, onEvent, signal, agentName } = options;
-  if (executor !== undefined && typeof executor?.complete !== "function") {
-    throw invalidOption("The executor has no complete function; give it one, or leave the executor out.");
-  }
+  const { model, executor, onEvent } = options;
+  checkExecutor(executor);
   if (executor !== undefined && onEvent !== undefined) {
     throw invalidOption(
       "executor and onEvent exclude each other; combine them with streamingExecutor(model, onEvent).",
@@ -123,6 +139,17 @@ export function checkRunOptions(options: RunOptions): void {
   if (onEvent !== undefined && model?.stream === undefined) {
     throw invalidOption(`${model?.provider}/${model?.id} cannot stream, which onEvent needs; leave onEvent out.`);
   }
+  checkRunSettings(options);
+}
+
+function checkExecutor(executor: RunOptions["executor"]): void {
+  if (executor === undefined || typeof executor?.complete === "function") return;
+  throw invalidOption("The executor has no complete function; give it one, or leave the executor out.");
+}
+
+function checkRunSettings(options: Omit<RunOptions, "model">): void {
+  const { executor, signal, agentName } = options;
+  checkExecutor(executor);
   if (signal !== undefined && !(signal instanceof AbortSignal)) throw invalidOption("signal is not an AbortSignal.");
   if (agentName !== undefined && !isName(agentName))
     throw invalidOption("agentName is not a text of 1 to 512 characters, none of them a control character.");
@@ -138,7 +165,8 @@ export function checkRunOptions(options: RunOptions): void {
 }
 
 /** The same rules as for the record of what a run sends. */
-function checkParameters({ thinkingLevel, temperature, maxOutputTokens, stop, toolChoice }: RunOptions): void {
+function checkParameters(options: Omit<RunOptions, "model">): void {
+  const { thinkingLevel, temperature, maxOutputTokens, stop, toolChoice } = options;
   const parameters = defined({ thinkingLevel, temperature, maxOutputTokens, stop, toolChoice });
   const problem = bodyProblem({ type: "setup", agent: "agent", ...parameters });
   if (problem !== null) throw invalidOption(`The options of a run are not valid: ${problem}.`);

@@ -42,8 +42,9 @@ export function approvalOf({ question, callId, name, arguments: given, effects, 
 
 /** A question on one line: the tool, the beginning of its arguments, and what it can reach. */
 export function describeQuestion(question: OpenQuestion): string {
-  const { name, arguments: given } = approvalOf(question);
-  return `${printable(name)} ${argumentsOf(given)} ${printable(reachText(approvalOf(question)), 200)}`;
+  const { name, arguments: given, reach } = approvalOf(question);
+  const separator = reach === null ? "; " : " ";
+  return `${printable(name)} ${argumentsOf(given)}${separator}${printable(reachText(approvalOf(question)), 200)}`;
 }
 
 /** The beginning of a call's arguments on one line. */

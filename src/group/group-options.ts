@@ -4,7 +4,7 @@ import { type AskPolicy, checkAskPolicy } from "../agent/tools/ask-policy.ts";
 import { defined } from "../internal/defined.ts";
 import type { JsonObject } from "../internal/json.ts";
 import { type ActorOptions, viewerOf } from "../lifecycle/access.ts";
-import { invalidOption } from "../session/check-arguments.ts";
+import { checkOptionsOf, invalidOption, type KeysOf } from "../session/check-arguments.ts";
 import { show } from "../session/errors.ts";
 import { checkName } from "../session/id.ts";
 import { inputIdOf } from "../session/log/open-runs.ts";
@@ -62,6 +62,26 @@ export interface GroupRunOptions extends ActorOptions, Pick<LoopOptions, "onAppr
   readonly place?: (session: Session) => Session;
 }
 
+const KEYS: KeysOf<GroupRunOptions> = {
+  actor: true,
+  onApproval: true,
+  maxRounds: true,
+  signal: true,
+  onEvent: true,
+  ask: true,
+  park: true,
+  agentTimeoutMs: true,
+  ifBusy: true,
+  waitMs: true,
+  leaseMs: true,
+  deadline: true,
+  runId: true,
+  turnId: true,
+  metadata: true,
+  turns: true,
+  place: true,
+};
+
 /** The checked options of a run. */
 export interface CheckedGroupOptions {
   /** Null if none was given. */
@@ -86,6 +106,7 @@ export interface CheckedGroupOptions {
 
 /** @throws {SessionError} `INVALID_OPTION` or `INVALID_ID` for invalid options. */
 export function checkGroupOptions(options: GroupRunOptions): CheckedGroupOptions {
+  checkOptionsOf(options, KEYS, "A run of a group");
   viewerOf(options);
   const { maxRounds, signal, onEvent, agentTimeoutMs, ifBusy = "reject", waitMs = WAIT_MS_DEFAULT } = options;
   const { leaseMs, deadline, runId, metadata, place, turns = true } = options;

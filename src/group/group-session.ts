@@ -1,5 +1,5 @@
 import type { SessionManager } from "../lifecycle/session-manager.ts";
-import { invalidOption } from "../session/check-arguments.ts";
+import { checkKeys, invalidOption, type KeysOf } from "../session/check-arguments.ts";
 import { SessionCapacityError, show } from "../session/errors.ts";
 import type { Content } from "../session/message.ts";
 import type { SessionState } from "../session/state/state.ts";
@@ -25,6 +25,8 @@ export interface GroupSessionInit {
   readonly maxAgents?: number;
 }
 
+const INIT_KEYS: KeysOf<GroupSessionInit> = { manager: true, turnManager: true, roleIsolation: true, maxAgents: true };
+
 /**
  * Several agents that take turns in one session.
  *
@@ -44,6 +46,7 @@ export class GroupSession {
   constructor(init: GroupSessionInit) {
     const { manager, turnManager, roleIsolation = new RoleIsolation(), maxAgents } = init ?? {};
     if (typeof manager?.open !== "function") throw invalidOption("A group needs a session manager.");
+    checkKeys(init, INIT_KEYS, "A group");
     if (typeof roleIsolation?.filterForAgent !== "function")
       throw invalidOption("roleIsolation has no filterForAgent.");
     this.#manager = manager;

@@ -1,3 +1,4 @@
+import { checkArgument, isObject } from "../session/check-arguments.ts";
 import type { SkeinServer } from "./create-server.ts";
 
 /** Serves some routes of a server under another path, as a handler for any framework with the `fetch` signature. */
@@ -14,10 +15,18 @@ export function mountedAt(request: Request): string | null {
   return mounts.get(request) ?? null;
 }
 
-/** Creates a handler for the routes below a path of the server. It answers 404 outside of its own path. */
-export function handlerOf(routes: string): RoutesHandler {
-  return (server, path = routes) =>
-    async (request) => {
+/**
+ * Creates a handler for the routes below a path of the server; `call` is the name of its public function. It answers 404
+ * outside of its own path.
+ */
+export function handlerOf(call: string, routes: string): RoutesHandler {
+  return (server, path = routes) => {
+    const isServer = isObject(server) && typeof server["fetch"] === "function";
+    checkArgument(isServer, server, call, "a server, such as createServer makes");
+    // With a slash at the end, no request would match.
+    const isPath = typeof path === "string" && /^(?:\/.*[^/])?$/s.test(path);
+    checkArgument(isPath, path, call, `the path at which it is mounted, such as "${routes}"`);
+    return async (request) => {
       const url = new URL(request.url);
       const at = url.pathname;
       if (at !== path && !at.startsWith(`${path}/`)) return new Response(null, { status: 404 });
@@ -26,4 +35,5 @@ export function handlerOf(routes: string): RoutesHandler {
       mounts.set(rewritten, path);
       return server.fetch(rewritten);
     };
+  };
 }

@@ -1,4 +1,5 @@
 import { readFile } from "node:fs/promises";
+import { checkOptionsOf, type KeysOf } from "../session/check-arguments.ts";
 import { SessionError, show } from "../session/errors.ts";
 import type { ApiToken, TokenSource } from "./api-token.ts";
 import type { CallerInit } from "./caller-init.ts";
@@ -20,6 +21,8 @@ export interface TokenFileOptions {
   readonly graceMs?: number;
 }
 
+const OPTIONS: KeysOf<TokenFileOptions> = { onProblem: true, graceMs: true };
+
 /**
  * The tokens in a file, for the option `tokens` of a server.
  *
@@ -37,6 +40,7 @@ export interface TokenFile extends TokenSource, Disposable {}
  * @throws {SessionError} `INVALID_OPTION` that names the line, without quoting it.
  */
 export async function openTokenFile(path: string, options: TokenFileOptions = {}): Promise<TokenFile> {
+  checkOptionsOf(options, OPTIONS, "openTokenFile");
   const text = await readText(path);
   return new PolledTokenFile(path, text, parseTokens(path, text), options);
 }

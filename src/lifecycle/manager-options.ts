@@ -1,4 +1,4 @@
-import { checkKeys, type KeysOf } from "../session/check-arguments.ts";
+import { checkArgument, checkKeys, type KeysOf } from "../session/check-arguments.ts";
 import { SessionError } from "../session/errors.ts";
 import { checkName } from "../session/id.ts";
 import type { SessionStore } from "../session/store.ts";
@@ -72,6 +72,20 @@ export function checkInit(init: SessionManagerInit): SessionManagerInit {
   checkKeys(init, MANAGER_KEYS, "A session manager");
   checkWorkspace(init.workspace);
   if (init.userId !== undefined) checkName(init.userId, "a user");
+  const { memory, consolidator, events, onError, clock, ids } = init;
+  const functions = {
+    "memory.add": memory === undefined ? undefined : (memory?.add ?? null),
+    "consolidator.consolidate": consolidator === undefined ? undefined : (consolidator?.consolidate ?? null),
+    "events.on": events === undefined ? undefined : (events?.on ?? null),
+    ...{ onError, clock, ids },
+  };
+  for (const [name, given] of Object.entries(functions))
+    checkArgument(
+      given === undefined || typeof given === "function",
+      given,
+      "A session manager",
+      `a function in ${name}`,
+    );
   return init;
 }
 

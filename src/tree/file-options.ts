@@ -1,6 +1,7 @@
 import { type SessionHooks, type HookReport, HookRunner } from "../session/context/hooks.ts";
 import type { SessionHead } from "../session/log/fold.ts";
 import type { Payer } from "../session/payer.ts";
+import type { KeysOf } from "../session/check-arguments.ts";
 import type { AppendResult, Guard } from "../session/store.ts";
 
 /** Options of every tree. */
@@ -42,6 +43,31 @@ export interface FileOptions extends TreeOptions {
   /** If another writer has the file open: share it with a lock for each write (default), open it read-only, or throw. */
   readonly ifInUse?: "share" | "read-only" | "refuse";
 }
+
+/** The keys of `TreeOptions`. */
+export const TREE_KEYS: KeysOf<TreeOptions> = { hooks: true, onHookError: true };
+
+/** The keys of `StoreTreeOptions`. */
+export const STORE_TREE_KEYS: KeysOf<StoreTreeOptions> = {
+  ...TREE_KEYS,
+  guard: true,
+  by: true,
+  onAppend: true,
+  head: true,
+  payerIn: true,
+};
+
+/** The keys of `FileOptions`. */
+export const FILE_KEYS: KeysOf<FileOptions> = {
+  ...TREE_KEYS,
+  directory: true,
+  id: true,
+  persistFrom: true,
+  durability: true,
+  readOnly: true,
+  salvage: true,
+  ifInUse: true,
+};
 
 /** The hook runner for the options. Without `onHookError`, failures of handlers are process warnings. */
 export function hookRunner(options: TreeOptions): HookRunner {

@@ -1,4 +1,4 @@
-import { checkArgument, isObject } from "../session/check-arguments.ts";
+import { checkArgument, checkOptionsOf, isObject } from "../session/check-arguments.ts";
 import type { JsonValue } from "../internal/json.ts";
 import type { ModelContext } from "../session/context/context.ts";
 import {
@@ -24,6 +24,7 @@ import type { SessionHeader } from "../session/log/header.ts";
 import type { Settings } from "../session/log/settings.ts";
 import type { Payer } from "../session/payer.ts";
 import { type CompactionView, inspectCompaction } from "../session/context/compaction.ts";
+import { checkMessageKeys } from "../session/log/entry-check.ts";
 import type { Content, Message } from "../session/message.ts";
 import type { HookRunner } from "../session/context/hooks.ts";
 import type { Session } from "../session/value/session.ts";
@@ -32,7 +33,15 @@ import { labelsOn, type TreeNode } from "../session/log/entry-tree.ts";
 import type { Usage } from "../session/usage.ts";
 import type { Damage } from "../stores/jsonl/index.ts";
 import { omit, type OmitOptions, previewEdit, replace, undoEdit } from "./edit-context.ts";
-import { type FileOptions, hookRunner, type StoreTreeOptions, type TreeOptions } from "./file-options.ts";
+import {
+  FILE_KEYS,
+  type FileOptions,
+  hookRunner,
+  STORE_TREE_KEYS,
+  type StoreTreeOptions,
+  TREE_KEYS,
+  type TreeOptions,
+} from "./file-options.ts";
 import { continueRecent, createFile, createInMemory, derivedHeader, forkFile, openFile } from "./file-trees.ts";
 import type { EditPreview } from "../session/context/edits.ts";
 import { compactionInForce, isOnPath, readBranch, readContext, readContextEntries } from "./path-reader.ts";
@@ -67,26 +76,31 @@ export class SessionTree implements AsyncDisposable {
 
   /** Creates a session of a project. Its file is written when the session contains what `persistFrom` says. */
   static async create(cwd: string, options: FileOptions = {}): Promise<SessionTree> {
+    checkOptionsOf(options, FILE_KEYS, "SessionTree.create");
     return new SessionTree(await createFile(cwd, options), options);
   }
 
   /** Opens the session in a file. */
   static async open(path: string, options: FileOptions = {}): Promise<SessionTree> {
+    checkOptionsOf(options, FILE_KEYS, "SessionTree.open");
     return new SessionTree(await openFile(path, options), options);
   }
 
   /** Opens the project's session with the latest message, or creates one. */
   static async continueRecent(cwd: string, options: FileOptions = {}): Promise<SessionTree> {
+    checkOptionsOf(options, FILE_KEYS, "SessionTree.continueRecent");
     return new SessionTree(await continueRecent(cwd, options), options);
   }
 
   /** Creates a session in memory. */
   static async inMemory(cwd?: string, options: TreeOptions = {}): Promise<SessionTree> {
+    checkOptionsOf(options, TREE_KEYS, "SessionTree.inMemory");
     return new SessionTree(await createInMemory(cwd), options);
   }
 
   /** Copies a file's session with all its branches, as a new session of another project. */
   static async forkFrom(sourcePath: string, targetCwd: string, options: FileOptions = {}): Promise<SessionTree> {
+    checkOptionsOf(options, FILE_KEYS, "SessionTree.forkFrom");
     const hooks = hookRunner(options);
     const source = { sessionId: sourcePath, entryId: null };
     await hooks.before("beforeFork", source);
@@ -97,6 +111,7 @@ export class SessionTree implements AsyncDisposable {
 
   /** Opens a session of any store. Closing the tree leaves the store open. */
   static async on(store: SessionStore, sessionId: string, options: StoreTreeOptions = {}): Promise<SessionTree> {
+    checkOptionsOf(options, STORE_TREE_KEYS, "SessionTree.on");
     const head = options.head ?? (await store.head(sessionId));
     if (head === null || head.header.id !== sessionId) throw new SessionNotFoundError(sessionId);
     const tree = new SessionTree({ backing: new StoreBacking(store, options, head.version), head }, options);
@@ -168,7 +183,9 @@ export class SessionTree implements AsyncDisposable {
   }
 
   /** Appends one turn: a message of a user, a model or a tool. */
-  appendMessage(message: Message, options: { readonly id?: string } = {}): Promise<Entry> {
+  async appendMessage(message: Message, options: { readonly id?: string } = {}): Promise<Entry> {
+    checkMessageKeys(message, "appendMessage");
+    checkOptionsOf(options, { id: true }, "appendMessage");
     return this.append({ type: "message", message, ...options });
   }
 
@@ -256,6 +273,7 @@ export class SessionTree implements AsyncDisposable {
 
   /** Creates a session with only the path to an entry, its labels, and a link to this session. This tree is not changed. */
   async createBranchedSession(entryId: string, options: FileOptions = {}): Promise<SessionTree> {
+    checkOptionsOf(options, FILE_KEYS, "createBranchedSession");
     checkArgument(isObject(options), options, "createBranchedSession", "an object of options");
     await this.#hooks.before("beforeFork", { sessionId: this.id, entryId });
     const path = await this.getBranch(entryId);

@@ -95,6 +95,54 @@ test("/recover records the end of a run with a complete last answer, without cal
   expect((await store.head(id))?.openRuns).toEqual([]);
 });
 
+describe("an interrupted run of another program's agent", () => {
+  /** A session whose only run, of the agent `coder`, was interrupted. */
+  async function interrupted(): Promise<{ readonly store: SessionStore; readonly id: string }> {
+    const store = await openMemoryStore();
+    const chat = await makeChat(scripted(["done"]), { store });
+    await tell(chat, "go");
+    const { id } = chat.openTree;
+    const started = {
+      type: "run",
+      runId: "r2",
+      phase: "started",
+      claim: 0,
+      agent: "coder",
+      tools: ["publish"],
+    } as const;
+    await store.append(id, [{ type: "message", message: { role: "user", content: "Publish it." } }, started]);
+    return { store, id };
+  }
+
+  test("is announced with the name of its agent", async () => {
+    const { store, id } = await interrupted();
+    const chat = await makeChat(scripted([]), { store });
+    const opened: ChatOutput[] = [];
+    for await (const output of chat.open(id)) opened.push(output);
+    expect(wordsOf(opened)).toEqual([expect.stringMatching(/^The last run, of agent coder, was interrupted\./)]);
+  });
+
+  test.for(["Are you there?", "/retry", "/recover"])("is not ended by %j, and nothing is written", async (line) => {
+    const { store, id } = await interrupted();
+    const chat = await makeChat(scripted([]), { store });
+    for await (const _output of chat.open(id));
+    const before = (await store.head(id))?.version;
+    expect(wordsOf(await tell(chat, line))).toEqual([expect.stringMatching(/^! Run "r2" .* is for agent "coder"/)]);
+    const head = await store.head(id);
+    expect([head?.version, head?.openRuns.map(({ runId }) => runId)]).toEqual([before, ["r2"]]);
+  });
+
+  test("is ended by the first message after it was cancelled", async () => {
+    const { store, id } = await interrupted();
+    const chat = await makeChat(scripted(["Yes."]), { store });
+    for await (const _output of chat.open(id));
+    await chat.manager.cancel(id, { runId: "r2" });
+    await tell(chat, "Are you there?");
+    expect((await contextOf(chat)).at(-1)).toBe("assistant: Yes.");
+    expect((await store.head(id))?.openRuns).toEqual([]);
+  });
+});
+
 describe("an approval that was given before a crash", () => {
   const sleep = callOf("r", "run_shell_command", { command: "sleep 60" });
   const write = callOf("w", "write_workspace_file", { path: "a.txt", content: "hi" });

@@ -9,7 +9,7 @@ import { createHeader } from "../../src/session/log/header.ts";
 import { scripted } from "../../src/models/scripted.ts";
 import { openSqliteStore } from "../../src/stores/sqlite/index.ts";
 import { makeDirectory } from "../moving/sample-store.ts";
-import { calling, callOf } from "../sample-run.ts";
+import { calling, callOf, toolOf } from "../sample-run.ts";
 import { type Ended, jsonOf, runHere, runProcess } from "./run-skein.ts";
 
 interface Place {
@@ -221,6 +221,37 @@ test("runs lists the state of each run, who requested it, and what it waits for,
     more: false,
   });
   expect(await jsonAt(place, "runs", "of-ann", "--state", "requested")).toEqual({ runs: [], more: false });
+});
+
+/** A run of the agent `payer`, of a program that is not here. */
+async function ofPayer(state: "asking" | "interrupted"): Promise<Place> {
+  const path = join(await makeDirectory(), "skein.db");
+  await using store = await openSqliteStore({ path });
+  await using manager = new SessionManager({ store });
+  const pay = toolOf("pay", () => "paid", { needsApproval: () => true });
+  const agent = createAgent({
+    name: "payer",
+    prompt: "",
+    model: scripted([calling(callOf("c", "pay"))]),
+    tools: [pay],
+  });
+  await store.create(createHeader({ id: "s", userId: "ann" }));
+  if (state === "asking") await manager.run("s", agent, "Pay.", { runId: "r" });
+  else await store.append("s", [{ type: "run", runId: "r", phase: "started", claim: 0, agent: "payer" }]);
+  return { store: `sqlite:${path}`, workspace: path };
+}
+
+test("approve names the agent whose program continues the run", async () => {
+  expect(await linesOf(await ofPayer("asking"), "approve", "s")).toEqual([
+    "Approved: pay {}; nothing is known of what it can reach.",
+    "A program, server or worker that has payer continues the run; so does skein recover s --agents FILE here.",
+  ]);
+});
+
+test("cancel ends a run whose program has died, so that it waits for no agent any more", async () => {
+  const place = await ofPayer("interrupted");
+  expect(await linesOf(place, "cancel", "s")).toEqual(["Run r of session s is cancelled."]);
+  expect(await linesOf(place, "runs")).toEqual(["No run is open."]);
 });
 
 test("cancel stops a waiting run, lists the candidates of an ambiguous id, and reports if no run is open", async () => {

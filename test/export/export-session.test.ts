@@ -10,6 +10,7 @@ import type { SessionStore } from "../../src/session/store.ts";
 import { digestOf } from "../../src/stores/doctor/log-digest.ts";
 import { openMemoryStore } from "../../src/stores/memory/index.ts";
 import { SessionTree } from "../../src/index.ts";
+import type { Message } from "../../src/session/message.ts";
 import { assistant, call, message, result, user } from "../sample-log.ts";
 import { type Planted, planted } from "./planted-secrets.ts";
 import { collect, fillSession, fillWith, PICTURE } from "./sample-session.ts";
@@ -396,11 +397,12 @@ test.for(["markdown", "html"] as const)(
     await using store = openMemoryStore();
     await store.create(createHeader({ id: "talk" }));
     const tree = await SessionTree.on(store, "talk");
-    const draft = (id: string) => ({ id, timestamp: "2026-01-01T00:00:00.000Z" });
-    await tree.appendMessage(user("the question"), draft("q"));
-    await tree.appendMessage(assistant("I look.", { toolCalls: [call("x", "bash", "{}")] }), draft("c"));
-    await tree.appendMessage(result("x", "a long log"), draft("r"));
-    await tree.appendMessage(user("a long request"), draft("l"));
+    const say = (id: string, message: Message) =>
+      tree.append({ type: "message", message, id, timestamp: "2026-01-01T00:00:00.000Z" });
+    await say("q", user("the question"));
+    await say("c", assistant("I look.", { toolCalls: [call("x", "bash", "{}")] }));
+    await say("r", result("x", "a long log"));
+    await say("l", user("a long request"));
     await tree.omit("r");
     await tree.replace("l", user("a short one"));
     await tree.undoEdit((await tree.omit("q")).id);

@@ -101,7 +101,7 @@ describe("runs", () => {
     for (const id of [a, b, d, e]) expect((await start(id, ANN)).status).toBe(202);
     expect((await start(bobs, BOB)).status).toBe(202);
     await expect.poll(async () => (await server.manager.store.leaseOf(bobs)) !== null).toBe(true);
-    expect([await standing(a), await standing(b)]).toEqual([["running"], ["running"]]);
+    await expect.poll(() => Promise.all([a, b].map(standing))).toEqual([["running"], ["running"]]);
     expect([await standing(d), await standing(e)]).toEqual([["requested"], ["requested"]]);
     gates[0]?.open();
     await expect.poll(() => standing(d)).toEqual(["running"]);
@@ -114,6 +114,7 @@ describe("runs", () => {
     const { server, start } = await serveRuns(1);
     const id = await sessionOf(server, ANN);
     const first = (await start(id, ANN)).body.runId as string;
+    await expect.poll(async () => (await server.manager.store.leaseOf(id)) !== null).toBe(true);
     expect((await start(id, ANN, "interrupt")).status).toBe(202);
     expect((await server.call("GET", `/api/sessions/${id}/runs/${first}`, undefined, ANN)).body.status).toBe(
       "cancelled",

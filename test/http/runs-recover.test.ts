@@ -82,6 +82,17 @@ test("a run without a request belongs to another program: a server continues it 
   expect((await logOf(store, sessionId)).slice(-2)).toEqual(["assistant: Here.", "finished"]);
 });
 
+test("an interrupted run that had no request names the agent that its log names", async () => {
+  const { client, store, sessionId } = await openRunServer({
+    agents: { helper: answering([]) },
+    init: { recoverMs: 0 },
+  });
+  await store.append(sessionId, [{ type: "run", runId: "r", phase: "started", claim: 0, agent: "payer" }]);
+  const expected = { status: "interrupted", agent: "payer" };
+  expect(await client.runs.get(sessionId, "r")).toMatchObject(expected);
+  expect((await client.runs.list({ state: "interrupted" })).items).toMatchObject([expected]);
+});
+
 test("an interrupted group continues where it stopped, and not from its beginning", async () => {
   const crew = (last: Parameters<typeof answering>[0]) => (manager: SessionManager) => {
     const group = new GroupSession({ manager, turnManager: new RoundRobinTurnManager(1) });

@@ -216,13 +216,24 @@ export const recoverCases: readonly LifecycleCase[] = [
     async run({ store, manager }) {
       const desk = manager();
       await withDeadRun(desk, store);
-      await desk.cancel("s");
       const lease = await store.lease("s", "elsewhere", 60_000);
+      await desk.cancel("s");
       expect(await desk.recover("s", {})).toBeNull();
       expect(await phasesIn(store, "s")).toEqual(["r started"]);
       await lease.release();
       expect(await desk.recover("s", {})).toBeNull();
       expect(await phasesIn(store, "s")).toEqual(["r started", "r cancelled"]);
+    },
+  },
+  {
+    name: "records the end of a run whose process has died when it is cancelled, so that nobody waits for its agent",
+    async run({ store, manager }) {
+      const desk = manager();
+      await withDeadRun(desk, store);
+      expect(await desk.cancel("s")).toBe(true);
+      expect(await phasesIn(store, "s")).toEqual(["r started", "r cancelled"]);
+      expect((await desk.runs({ state: "interrupted" })).items).toEqual([]);
+      expect(await desk.cancel("s")).toBe(false);
     },
   },
   {

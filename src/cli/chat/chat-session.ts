@@ -154,12 +154,32 @@ export class ChatSession implements AsyncDisposable {
   /** Sends a user message to the model and yields the answer as it streams. */
   async *say(content: Content): AsyncGenerator<ChatOutput> {
     await this.model.prepare?.();
+    await this.checkNotForeign();
     const isNew = this.#tree === null;
     const tree = this.#tree ?? (await this.create());
     if (isNew) yield this.#opened(tree);
     const isSilent = tree.head.messageCount === 0;
     if (isSilent && !this.#modelIsChosen && this.model.provider === "offline") yield notice(OFFLINE_ANSWERS);
     yield* this.turns.answer(tree, content, await this.answererFor(tree));
+  }
+
+  /**
+   * Checked before a turn that would end the session's interrupted run, which a program with another agent can still
+   * continue.
+   *
+   * @throws {SessionError} `AGENT_NOT_FOUND` if such a run is open.
+   */
+  async checkNotForeign(): Promise<void> {
+    const head = await this.#tree?.refresh();
+    const begun = head?.openRuns.find(({ state, cancelled }) => state === "started" && cancelled !== true);
+    if (head === undefined || begun === undefined) return;
+    const { store } = this.manager;
+    const name = await agentOf(store, head, begun, await readRequest(store, head.header.id, begun.runId));
+    if (name === null || name === CHAT_AGENT || this.#others.agents.has(name)) return;
+    throw new SessionError(
+      "AGENT_NOT_FOUND",
+      `Run ${show(begun.runId)} of session ${head.header.id} is for agent ${show(name)} and has not ended: continue it in the program that has that agent, or end it with skein cancel.`,
+    );
   }
 
   /** Creates the session for the next turns. */
@@ -253,6 +273,8 @@ export class ChatSession implements AsyncDisposable {
   async #checkAgent(head: SessionHead): Promise<void> {
     const { store } = this.manager;
     const run = nextRun(head.openRuns, new Date().toISOString()) ?? (head.openRuns[0] as OpenRun);
+    // Recovering records only its end.
+    if (run.cancelled === true) return;
     const request = await readRequest(store, head.header.id, run.runId);
     if (request?.group !== undefined) return;
     const name = await agentOf(store, head, run, request);
@@ -361,7 +383,8 @@ export class ChatSession implements AsyncDisposable {
   }
 
   async *#noticeOpenRuns(head: SessionHead): AsyncGenerator<ChatOutput> {
-    const text = describeOpenRuns(await openRunsOf(this.manager.store, head));
+    const here = new Set([CHAT_AGENT, ...this.#others.agents.keys()]);
+    const text = describeOpenRuns(await openRunsOf(this.manager.store, head), here);
     if (text !== null) yield notice(text);
   }
 }

@@ -4,8 +4,8 @@ import { approvalOf, questionsOf, type WaitingQuestion } from "../open-questions
 import { printable, shortTime } from "../terminal.ts";
 import { approvalQuestion } from "./approval-question.ts";
 
-/** Describes the state of a session's open runs and how to continue them; null if none is open. */
-export function describeOpenRuns(runs: readonly OpenRunView[]): string | null {
+/** Describes the state of a session's open runs and how to continue them with the agents that are here; null if none is open. */
+export function describeOpenRuns(runs: readonly OpenRunView[], here: ReadonlySet<string>): string | null {
   const run = runs.find(hasBegun) ?? runs[0];
   if (run === undefined) return null;
   switch (run.state) {
@@ -16,7 +16,9 @@ export function describeOpenRuns(runs: readonly OpenRunView[]): string | null {
     case "running":
       return "A run is active in this session, or its program was killed a moment ago; /recover waits for it and continues it.";
     case "interrupted":
-      return "The last run was interrupted. No message is lost; /recover continues the run.";
+      return run.group !== null || run.agent === null || here.has(run.agent)
+        ? "The last run was interrupted. No message is lost; /recover continues the run."
+        : `The last run, of agent ${printable(run.agent)}, was interrupted. No message is lost; a program that has this agent continues it, or skein recover --agents FILE. Only skein cancel ends it here.`;
   }
 }
 

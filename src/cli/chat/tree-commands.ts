@@ -41,6 +41,7 @@ export const TREE_COMMANDS: Readonly<Record<string, ChatCommand>> = {
     on: "session",
     async *run(chat, _argument, tree) {
       const { id } = await lastUserTurn(tree);
+      await chat.checkNotForeign();
       yield* chat.turns.continueFrom(tree, await chat.answererFor(tree), id);
     },
   },

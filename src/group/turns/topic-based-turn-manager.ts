@@ -1,4 +1,4 @@
-import { checkArgument } from "../../session/check-arguments.ts";
+import { checkArgument, checkOptionsOf, type KeysOf } from "../../session/check-arguments.ts";
 import { SessionError, show } from "../../session/errors.ts";
 import { textOf } from "../../session/message.ts";
 import type { SessionTurn } from "../../session/state/state.ts";
@@ -14,6 +14,8 @@ export interface TopicOptions {
   /** False also finds a keyword inside longer words (default true). */
   readonly wholeWords?: boolean;
 }
+
+const KEYS: KeysOf<TopicOptions> = { wholeWords: true };
 
 interface Topic {
   readonly pattern: RegExp;
@@ -31,6 +33,7 @@ export class TopicBasedTurnManager extends TurnRoster implements TurnManager {
    */
   constructor(topics: Topics, fallbackAgent: string | null = null, maxRounds = 10, options: TopicOptions = {}) {
     super(maxRounds);
+    checkOptionsOf(options, KEYS, "TopicBasedTurnManager");
     this.#topics = readTopics(topics, options.wholeWords ?? true);
     if (fallbackAgent !== null && typeof fallbackAgent !== "string") {
       throw new SessionError("INVALID_OPTION", `The fallback agent is ${show(fallbackAgent)}; give a name or null.`);

@@ -1,5 +1,6 @@
 import { type RequestBinding, requestBinding } from "../../lifecycle/session-context.ts";
 import type { SessionManager } from "../../lifecycle/session-manager.ts";
+import { checkKeys, type KeysOf } from "../../session/check-arguments.ts";
 import { SessionError, show } from "../../session/errors.ts";
 import type { SessionHead } from "../../session/log/fold.ts";
 import { checkName } from "../../session/id.ts";
@@ -237,10 +238,22 @@ function tooLate(): SessionError {
   );
 }
 
+const OPTIONS: KeysOf<SessionMiddlewareOptions> = {
+  manager: true,
+  context: true,
+  property: true,
+  user: true,
+  queryName: true,
+  anonymousQuery: true,
+  secure: true,
+  trustProxy: true,
+};
+
 function checkMiddlewareOptions(options: SessionMiddlewareOptions<never>): void {
   if (typeof options?.manager?.getState !== "function") {
     throw new SessionError("INVALID_OPTION", "Sessions of requests need a manager; make one with SessionManager.");
   }
+  checkKeys(options, OPTIONS, "The session middleware");
   const { user, property, queryName, anonymousQuery, secure, trustProxy } = options;
   if (property !== undefined && (typeof property !== "string" || property === "")) {
     throw invalidMiddlewareOption("property", property, "the name of a property");

@@ -1,4 +1,4 @@
-import { checkArgument } from "../../session/check-arguments.ts";
+import { checkOptionsOf, type KeysOf } from "../../session/check-arguments.ts";
 import type { ChatTransport, UIMessage, UIMessageChunk } from "./ai-sdk.ts";
 import { RUN_HEADER } from "../chat-wire.ts";
 import { errorOf } from "../client/client-error.ts";
@@ -20,6 +20,8 @@ export interface ChatTransportInit {
   readonly fetch?: typeof globalThis.fetch;
 }
 
+const KEYS: KeysOf<ChatTransportInit> = { api: true, headers: true, body: true, credentials: true, fetch: true };
+
 /** A transport for `useChat` that can also load the earlier messages. */
 export interface SkeinChatTransport<Message extends UIMessage> extends ChatTransport<Message> {
   /** Loads the messages of a chat; none if it does not exist yet. */
@@ -38,7 +40,7 @@ export interface SkeinChatTransport<Message extends UIMessage> extends ChatTrans
 export function createChatTransport<Message extends UIMessage = UIMessage>(
   init: ChatTransportInit = {},
 ): SkeinChatTransport<Message> {
-  checkArgument(typeof init === "object" && init !== null, init, "createChatTransport", "an object of options");
+  checkOptionsOf(init, KEYS, "createChatTransport");
   const latest = new Map<string, Followed>();
   const pathOf = (chatId: string, rest = ""): string => `/${encodeSegment(chatId)}${rest}`;
 

@@ -1,4 +1,4 @@
-import { checkArgument, checkStoreArgument, isObject } from "../../session/check-arguments.ts";
+import { checkArgument, checkKeys, checkStoreArgument, isObject, type KeysOf } from "../../session/check-arguments.ts";
 import { stat } from "node:fs/promises";
 import { setTimeout as pause } from "node:timers/promises";
 import type { ForeignFormat } from "./foreign-format.ts";
@@ -18,6 +18,14 @@ export interface FollowFilesOptions {
   /** Called when a file cannot be read or stored. The file is read again when it changes. */
   readonly onFailure?: (error: unknown, path: string) => void;
 }
+
+const KEYS: KeysOf<FollowFilesOptions> = {
+  idleMs: true,
+  pollMs: true,
+  signal: true,
+  onImported: true,
+  onFailure: true,
+};
 
 /** A file or directory that `followFiles` follows. */
 export interface FollowedPath {
@@ -53,6 +61,7 @@ export async function followFiles(
     "followFiles",
     "options with a signal that ends it",
   );
+  checkKeys(options, KEYS, "followFiles");
   const { pollMs = 1000, signal } = options;
   const follower = new FileFollower(target, paths, options, Date.now());
   while (!signal.aborted) {

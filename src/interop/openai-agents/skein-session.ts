@@ -128,8 +128,9 @@ export class SkeinSession implements Session {
    *
    * @throws {SessionError} `INVALID_OPTION` if the value is not the result of a run, or the model is not `provider/id`.
    */
-  async recordUsage(result: UsageResult, { model }: RecordUsageOptions = {}): Promise<void> {
-    const draft = usageDraft(result, model);
+  async recordUsage(result: UsageResult, options: RecordUsageOptions = {}): Promise<void> {
+    checkOptionsOf(options, { model: true } satisfies KeysOf<RecordUsageOptions>, "recordUsage");
+    const draft = usageDraft(result, options.model);
     if (draft !== null) await this.#append([draft]);
   }
 

@@ -1,10 +1,4 @@
-import {
-  checkArgument,
-  checkOptionsOf,
-  checkStoreArgument,
-  isObject,
-  type KeysOf,
-} from "../../session/check-arguments.ts";
+import { checkOptionsOf, checkStoreArgument, type KeysOf } from "../../session/check-arguments.ts";
 import { defined } from "../../internal/defined.ts";
 import type { JsonObject } from "../../internal/json.ts";
 import { uuidv7 } from "../../internal/uuid.ts";
@@ -56,6 +50,9 @@ export interface RestoreOptions extends StateOptions {
   readonly sandbox?: Sandbox;
 }
 
+const INIT_KEYS: KeysOf<CheckpointInit> = { metadata: true, sandbox: true, spare: true, by: true, head: true };
+const RESTORE_KEYS: KeysOf<RestoreOptions> = { turns: true, checkpoint: true, charactersMax: true, sandbox: true };
+
 /**
  * Creates, lists, restores and prunes the checkpoints of sessions.
  *
@@ -87,7 +84,7 @@ export class CheckpointManager {
    * @throws {SessionError} `TOO_LARGE` for metadata of more than 16 KiB.
    */
   async create(sessionId: string, init: CheckpointInit = {}): Promise<Checkpoint> {
-    checkArgument(isObject(init), init, "create", "an object of options");
+    checkOptionsOf(init, INIT_KEYS, "create");
     const metadata = frozenCopy(init.metadata ?? {}, "metadata");
     checkSize(metadata);
     // The head is read before the snapshot: a conversation newer than its files would mention work that the files do not contain.
@@ -109,6 +106,7 @@ export class CheckpointManager {
    * @throws {CheckpointNotFoundError} if there is no such checkpoint, or its session was deleted.
    */
   async restore(checkpointId: string, options: RestoreOptions = {}): Promise<SessionState> {
+    checkOptionsOf(options, RESTORE_KEYS, "restore");
     const checkpoint = await this.#store.loadCheckpoint(checkpointId);
     const head = checkpoint === null ? null : await this.#store.head(checkpoint.sessionId);
     if (checkpoint === null || head === null) throw new CheckpointNotFoundError(checkpointId);

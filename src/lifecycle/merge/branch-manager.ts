@@ -1,10 +1,4 @@
-import {
-  checkArgument,
-  checkOptionsOf,
-  checkStoreArgument,
-  isObject,
-  type KeysOf,
-} from "../../session/check-arguments.ts";
+import { checkOptionsOf, checkStoreArgument, type KeysOf } from "../../session/check-arguments.ts";
 import { defined } from "../../internal/defined.ts";
 import { uuidv7 } from "../../internal/uuid.ts";
 import { statusError } from "../../session/log/append-guard.ts";
@@ -78,6 +72,25 @@ export interface MergeOptions extends StateOptions {
   readonly by?: string;
 }
 
+const STATE_KEYS: KeysOf<StateOptions> = { turns: true, checkpoint: true, charactersMax: true };
+const FORK_KEYS: KeysOf<BranchForkOptions> = {
+  ...STATE_KEYS,
+  fromCheckpoint: true,
+  at: true,
+  userId: true,
+  maxOpenPerUser: true,
+  variablesBytesMax: true,
+  by: true,
+};
+const MERGE_KEYS: KeysOf<MergeOptions> = {
+  ...STATE_KEYS,
+  strategy: true,
+  dryRun: true,
+  maxTurns: true,
+  variablesBytesMax: true,
+  by: true,
+};
+
 /**
  * Forks sessions into branches, and merges them back.
  *
@@ -112,6 +125,7 @@ export class BranchManager {
    */
   async fork(sessionId: string, branchName: string, options: BranchForkOptions = {}): Promise<SessionState> {
     checkBranchName(branchName);
+    checkOptionsOf(options, FORK_KEYS, "fork");
     const source = await existing(this.#store, sessionId);
     const start = await startOf(this.#store, sessionId, options);
     const header = this.#headerOf(source.header, branchName, options);
@@ -144,7 +158,7 @@ export class BranchManager {
    * `SESSION_SUSPENDED` for a parent that accepts no turns, `CAPACITY`, `INVALID_VALUE`.
    */
   async merge(parentId: string, branchId: string, options: MergeOptions = {}): Promise<MergeResult> {
-    checkArgument(isObject(options), options, "merge", "an object of options");
+    checkOptionsOf(options, MERGE_KEYS, "merge");
     const { strategy = new AppendMerge(), maxTurns } = options;
     checkStrategy(strategy);
     if (maxTurns !== undefined) checkCount(maxTurns, "maxTurns");

@@ -4,6 +4,7 @@ import { type Summary, spendingOf, summarize as summarizeEntries } from "../../a
 import { isSummarizable } from "../../agent/context/summary-prompt.ts";
 import { applyEdits } from "../../session/context/edits.ts";
 import type { Entry, EntryDraft, EntryOf } from "../../session/log/entry.ts";
+import { checkKeys, type KeysOf } from "../../session/check-arguments.ts";
 import { SessionError } from "../../session/errors.ts";
 import { type SessionState, type SessionTurn, turnOf } from "../../session/state/state.ts";
 import type { MergeContext, MergeOutcome, MergeStrategy } from "./merge-strategy.ts";
@@ -17,6 +18,8 @@ export type SummaryMergeOptions = (
   readonly instructions?: string;
   readonly signal?: AbortSignal;
 };
+
+const KEYS: KeysOf<SummaryMergeOptions> = { model: true, summarize: true, instructions: true, signal: true };
 
 /** Summarizes turns of a branch. */
 export type SummarizeTurns = (turns: readonly SessionTurn[], branch: SessionState) => string | Promise<string>;
@@ -43,6 +46,7 @@ export class SummaryMerge implements MergeStrategy {
         "A summary merge needs either a model or a function that summarizes turns.",
       );
     }
+    checkKeys(options, KEYS, "SummaryMerge");
     this.#options = options;
     this.#model = asksModel ? namedModel(model, "SummaryMerge") : null;
   }

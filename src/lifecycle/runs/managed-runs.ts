@@ -1,7 +1,7 @@
 import type { LoopOptions } from "../../agent/loop-options.ts";
 import { withCurrentAsk } from "../../agent/tools/ask-policy.ts";
 import { defined } from "../../internal/defined.ts";
-import { readRequest } from "../../agent/persist/claim-run.ts";
+import { endOf, readRequest } from "../../agent/persist/claim-run.ts";
 import { outputSchema } from "../../agent/output/run-output.ts";
 import { pollFollowers } from "../../agent/persist/log-follower.ts";
 import type { JsonObject } from "../../internal/json.ts";
@@ -148,13 +148,15 @@ export class ManagedRuns {
     });
   }
 
-  /** Asks a run to stop; false if none is open. */
+  /** Asks a run to stop; false if none is open. The end of a run whose process has died is recorded here. */
   async cancel(id: string, { runId, reason }: CancelRun, options: ActorOptions): Promise<boolean> {
-    const told = await this.#atVersion(id, options, ({ openRuns }) => {
+    const told = await this.#atVersion(id, options, async ({ openRuns }) => {
       const run =
         runId === undefined ? (begunRun(openRuns) ?? openRuns[0]) : openRuns.find((open) => open.runId === runId);
       if (run === undefined) return null;
-      return run.cancelled === true ? [] : [cancelDraft(run.runId, reason)];
+      const asked = run.cancelled === true ? [] : [cancelDraft(run.runId, reason)];
+      const isDead = run.state === "started" && (await this.#store.leaseOf(id)) === null;
+      return isDead ? [...asked, endOf({ ...run, cancelled: true })] : asked;
     });
     return told !== null;
   }

@@ -1,5 +1,6 @@
 import type { JsonObject } from "../../internal/json.ts";
 import { blobHash } from "../blob.ts";
+import { checkKeys, type Habits } from "../check-arguments.ts";
 import { SessionError, show } from "../errors.ts";
 import { isName } from "../id.ts";
 import { COST_MAX, MODEL_CHARACTERS_MAX, NAME_CHARACTERS_MAX, REASON_CHARACTERS_MAX, TOKENS_MAX } from "../limits.ts";
@@ -159,6 +160,24 @@ export const messageRules: {
   },
   tool: { ...extras, content, toolCallId: filled, name: text, isError: optional(flag) },
 };
+
+const MESSAGE_HABITS: Habits = {
+  tool_calls: "the calls of an answer are toolCalls, each { id, name, arguments }",
+  tool_call_id: "the call of a result is toolCallId",
+  parts: 'its parts are content: [{ type: "text", text }]',
+};
+
+/**
+ * Refuses a message with a field that none of its role has. It would be stored, but never sent to a model.
+ *
+ * @throws {SessionError} `INVALID_OPTION`
+ */
+export function checkMessageKeys(message: unknown, call: string): void {
+  const rules = isFields(message) ? rulesIn(messageRules, String(message.role)) : undefined;
+  if (rules === undefined) return;
+  const keys = Object.fromEntries(["role", ...Object.keys(rules)].map((key) => [key, true] as const));
+  checkKeys(message, keys, call, MESSAGE_HABITS);
+}
 
 const message = check("message", (value) => {
   if (!isFields(value)) return "is not an object";

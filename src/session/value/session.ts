@@ -1,4 +1,4 @@
-import { checkArgument, isObject } from "../check-arguments.ts";
+import { checkArgument, checkOptionsOf, isObject } from "../check-arguments.ts";
 import { copyJson, NotJson } from "../../internal/json.ts";
 import { uuidv7 } from "../../internal/uuid.ts";
 import { SessionError } from "../errors.ts";
@@ -67,6 +67,7 @@ export class Session implements AsyncDisposable {
 
   /** A session whose lineage marks it as an original; an `empty` one has no message, even if a text is given. */
   static create(init: { readonly kind?: "user" | "system" | "empty"; readonly text?: Content } = {}): Session {
+    checkOptionsOf(init, { kind: true, text: true }, "Session.create");
     const { kind = "user", text = "" } = init;
     if (kind === "empty") return new Session(Transcript.empty, {});
     if (kind === "user") return new Session(Transcript.of([userRow(text)]), { lineage: leaf("leaf_user") });

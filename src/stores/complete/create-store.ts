@@ -116,7 +116,7 @@ class DriverStore implements SessionStore {
 
   async create(header: SessionHeader, options: CreateOptions = {}): Promise<SessionHead> {
     this.#openDriver();
-    checkMakeOptions(options);
+    checkMakeOptions(options, "create");
     const { entries: given = [], variablesBytesMax, findBlob, ...limits } = options;
     const extracted = extract(given, this.#blobs.inlineMax);
     const entries = extracted?.drafts ?? given;
@@ -228,7 +228,7 @@ class DriverStore implements SessionStore {
     const { limit = JSON_ENTRIES_DEFAULT, charactersMax = Number.MAX_SAFE_INTEGER } = options;
     checkCount(charactersMax, "charactersMax");
     checkCount(limit, "limit", 0, JSON_ENTRIES_MAX);
-    const range = readRange({ ...options, limit });
+    const range = readRange({ ...options, limit }, "readJson");
     const read = driver.readTexts?.(sessionId, range) ?? driver.read(sessionId, range);
     const texts: string[] = [];
     let characters = 0;
@@ -300,7 +300,7 @@ class DriverStore implements SessionStore {
 
   async fork(sourceId: string, header: SessionHeader, options: ForkOptions = {}): Promise<SessionHead> {
     const driver = this.#driverFor(sourceId);
-    checkMakeOptions(options);
+    checkMakeOptions(options, "fork");
     return driver.fork(sourceId, checkHeader(header), options);
   }
 
@@ -333,7 +333,7 @@ class DriverStore implements SessionStore {
 
   async undelete(sessionId: string, options: UndeleteOptions = {}): Promise<boolean> {
     const driver = this.#driverFor(sessionId);
-    checkMakeOptions(options);
+    checkMakeOptions(options, "undelete");
     return driver.undelete(sessionId, options);
   }
 

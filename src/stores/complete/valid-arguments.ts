@@ -1,3 +1,4 @@
+import { checkKeys, type KeysOf } from "../../session/check-arguments.ts";
 import type { SessionStatus } from "../../session/log/entry.ts";
 import { SessionError, show } from "../../session/errors.ts";
 import { isTimestamp } from "../../session/log/header.ts";
@@ -7,7 +8,9 @@ import type {
   AppendOptions,
   CreateOptions,
   ForkOptions,
+  Guard,
   PurgeQuery,
+  ReadJsonOptions,
   ReadOptions,
   UndeleteOptions,
   WatchOptions,
@@ -66,9 +69,44 @@ export function checkTime(value: unknown, name: string): asserts value is string
   if (!isTimestamp(value)) throw invalidOption(name, value, "an ISO-8601 time with milliseconds, in UTC");
 }
 
+const APPEND: KeysOf<AppendOptions> = {
+  expectedVersion: true,
+  onto: true,
+  below: true,
+  guard: true,
+  by: true,
+  run: true,
+  findBlob: true,
+  verbatim: true,
+};
+const GUARD: KeysOf<Guard> = {
+  status: true,
+  maxTurns: true,
+  variablesBytesMax: true,
+  leaseToken: true,
+  noOpenRun: true,
+  openRun: true,
+  holds: true,
+};
+const PURGE: KeysOf<PurgeQuery> = { before: true, sessionId: true, userId: true };
+const WATCH: KeysOf<WatchOptions> = { after: true, signal: true };
+const READ: KeysOf<ReadOptions> = { after: true, before: true, limit: true, reverse: true, deleted: true };
+const READ_JSON: KeysOf<ReadJsonOptions> = { ...READ, charactersMax: true };
+const MAKE = {
+  create: {
+    entries: true,
+    findBlob: true,
+    variablesBytesMax: true,
+    maxOpenPerUser: true,
+  } satisfies KeysOf<CreateOptions>,
+  fork: { at: true, maxForks: true, maxOpenPerUser: true } satisfies KeysOf<ForkOptions>,
+  undelete: { maxOpenPerUser: true } satisfies KeysOf<UndeleteOptions>,
+} as const;
+
 /** @throws {SessionError} `INVALID_OPTION` or `INVALID_ID` unless the options of an append are valid. */
 export function checkAppendOptions(options: AppendOptions): void {
   checkOptionsObject(options);
+  checkKeys(options, APPEND, "append");
   const { expectedVersion, onto, below, guard, verbatim, by, run } = options;
   if (by !== undefined) checkName(by, "a user");
   if (run !== undefined) checkRun(run, options);
@@ -81,6 +119,7 @@ export function checkAppendOptions(options: AppendOptions): void {
   checkChoice(verbatim, "verbatim", [true, false]);
   if (guard === undefined) return;
   checkOptionsObject(guard, "guard");
+  checkKeys(guard, GUARD, "The guard of an append");
   if (guard.status !== undefined && !isStatusFilter(guard.status))
     throw invalidOption("guard.status", guard.status, "a status, or a list of statuses");
   for (const name of ["maxTurns", "variablesBytesMax", "leaseToken"] as const)
@@ -100,6 +139,7 @@ function checkRun(run: string, { guard, verbatim }: AppendOptions): void {
 export function checkPurge(which: string | PurgeQuery): DriverPurge {
   if (typeof which === "string") return checkPurge({ before: which });
   checkOptionsObject(which);
+  checkKeys(which, PURGE, "purge");
   const { before = END_OF_TIME, sessionId, userId } = which;
   checkTime(before, "before");
   if (sessionId !== undefined) checkSessionId(sessionId);
@@ -110,8 +150,12 @@ export function checkPurge(which: string | PurgeQuery): DriverPurge {
 }
 
 /** @throws {SessionError} `INVALID_OPTION` or `INVALID_ID` unless the options of `create`, `fork` or `undelete` are valid. */
-export function checkMakeOptions(options: CreateOptions & ForkOptions & UndeleteOptions): void {
+export function checkMakeOptions(
+  options: CreateOptions & ForkOptions & UndeleteOptions,
+  call: keyof typeof MAKE,
+): void {
   checkOptionsObject(options);
+  checkKeys(options, MAKE[call], call);
   if (options.at !== undefined && options.at !== null) checkName(options.at, "an entry");
   for (const name of ["variablesBytesMax", "maxOpenPerUser", "maxForks"] as const)
     if (options[name] !== undefined) checkCount(options[name], name);
@@ -120,6 +164,7 @@ export function checkMakeOptions(options: CreateOptions & ForkOptions & Undelete
 /** @throws {SessionError} `INVALID_OPTION` unless the options of a watch are valid. */
 export function checkWatchOptions(options: WatchOptions): void {
   checkOptionsObject(options);
+  checkKeys(options, WATCH, "watch");
   if (options.after !== undefined) checkCount(options.after, "after", -1);
   if (options.signal !== undefined && !(options.signal instanceof AbortSignal))
     throw invalidOption("signal", options.signal, "an AbortSignal");
@@ -130,8 +175,9 @@ export function checkWatchOptions(options: WatchOptions): void {
  *
  * @throws {SessionError} `INVALID_OPTION` for an invalid position, limit or flag.
  */
-export function readRange(options: ReadOptions): ReadRange {
+export function readRange(options: ReadJsonOptions, call: "read" | "readJson" = "read"): ReadRange {
   checkOptionsObject(options);
+  checkKeys(options, call === "read" ? READ : READ_JSON, call);
   const { after = -1, before = Number.MAX_SAFE_INTEGER, limit = Number.MAX_SAFE_INTEGER } = options;
   const { reverse = false, deleted = false } = options;
   checkCount(after, "after", -1);

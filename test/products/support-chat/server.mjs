@@ -34,7 +34,7 @@ const Triage = z.object({ agent: z.enum(["orders", "shop"]), urgent: z.boolean()
 const userOf = (headers) => /(?:^|; )user=(\w+)/.exec(headers.get("cookie") ?? "")?.[1];
 const manager = await openManager({
   store: process.env.STORE ?? "sqlite:./chats.db",
-  config: { maxSessionsPerUser: 2, maxTurnsPerSession: 200 },
+  config: { maxSessionsPerUser: 2, maxTurnsPerSession: 200, sessionTtl: 30 * 86_400 },
 });
 const chats = await createServer({
   manager,

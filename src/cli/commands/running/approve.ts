@@ -1,9 +1,11 @@
 import type { SessionManager } from "../../../index.ts";
 import { openRunsOf } from "../../../lifecycle/runs/list-runs.ts";
+import { CHAT_AGENT } from "../../chat/chat-turns.ts";
 import { type CommandArgument, type CommandContext, textOption, type Command } from "../../command.ts";
 import { AT_TERMINAL, openManager } from "../../open-manager.ts";
 import { describeQuestion, pickQuestion, questionsOf, type WaitingQuestion } from "../../open-questions.ts";
 import { findSession, SESSION_ARGUMENT } from "../../options/session-reference.ts";
+import { printable } from "../../terminal.ts";
 
 /** How a question is named on the command line. */
 const QUESTION_ARGUMENT: CommandArgument = {
@@ -54,9 +56,13 @@ async function submitAnswer(
   else await manager.deny(sessionId, question, { ...answer, ...(reason === undefined ? {} : { reason }) }, AT_TERMINAL);
 }
 
-function nextStep({ run: { state, sessionId } }: WaitingQuestion, waiting: number): string {
+function nextStep({ run: { state, sessionId, agent, group } }: WaitingQuestion, waiting: number): string {
   if (waiting > 0) return `The run still waits for ${waiting === 1 ? "another answer" : `${waiting} other answers`}.`;
   if (state === "running") return "The run continues.";
+  if (group !== null) return "A program or server that has its group continues the run.";
+  if (agent !== null && agent !== CHAT_AGENT) {
+    return `A program, server or worker that has ${printable(agent)} continues the run; so does skein recover ${sessionId} --agents FILE here.`;
+  }
   return `A server that uses this store continues the run; to continue it here, run skein recover ${sessionId}.`;
 }
 

@@ -30,12 +30,15 @@ export const cancel: Command = {
     await using store = await context.openStore();
     const { header, openRuns } = await findSession(store, session);
     const { id } = header;
-    const { runId, state } = pickRun(openRuns, id, reference);
+    const { runId } = pickRun(openRuns, id, reference);
     await using manager = await openManager(store);
     const found = await manager.cancel(id, { runId, ...(reason === undefined ? {} : { reason }) }, AT_TERMINAL);
     if (!found) throw new SessionError("RUN_ENDED", `Run ${runId} of session ${id} has already ended.`);
     if (context.json) context.printJson({ sessionId: id, runId });
-    else context.print(`Run ${runId} of session ${id} is ${state === "started" ? "being cancelled" : "cancelled"}.`);
+    else {
+      const isOpen = (await store.head(id))?.openRuns.some((run) => run.runId === runId) === true;
+      context.print(`Run ${runId} of session ${id} is ${isOpen ? "being cancelled" : "cancelled"}.`);
+    }
     return 0;
   },
 };

@@ -167,7 +167,7 @@ async function viewOf(services: ServerServices, head: SessionHead, state: RunSta
     runId,
     sessionId,
     userId,
-    agent: request?.agent ?? null,
+    agent: request?.agent ?? state.agent,
     group: request?.group ?? null,
     model: request?.model ?? null,
     status,
