@@ -56,8 +56,6 @@ export class RunningGroup implements GroupRun {
   readonly #done: Promise<SessionState>;
   #log: GroupLog | null = null;
   #current: SessionRun | null = null;
-  /** The end event of an agent's turn, held until the agent's own run has emitted its last event. */
-  #turnEnd: Unsigned<GroupEvent> | null = null;
   #outcome: GroupOutcome | null = null;
   #pending = true;
   #abandoned = false;
@@ -187,7 +185,7 @@ export class RunningGroup implements GroupRun {
       const onEvent = (event: RecordedEvent, seq: number): void => {
         // Events recorded before this claim were emitted by earlier claims; the end is emitted once the session is
         // released.
-        if (seq >= now && !isLast(event)) this.#emitRecorded(event as Unsigned<GroupEvent>);
+        if (seq >= now && !isLast(event)) this.#events.add(event as Unsigned<GroupEvent>, "recorded");
       };
       const log = await GroupLog.open({ tree, guard: access.guard, run: newRun(this.id), from, onEvent });
       this.#log = log;
@@ -271,20 +269,8 @@ export class RunningGroup implements GroupRun {
       emit: (event) => this.#events.add(event),
       atWork: (run) => {
         this.#current = run;
-        if (run === null) this.#emitTurnEnd();
       },
     });
-  }
-
-  #emitRecorded(event: Unsigned<GroupEvent>): void {
-    if (event.type === "agent-finished" && this.#current !== null) this.#turnEnd = event;
-    else this.#events.add(event, "recorded");
-  }
-
-  #emitTurnEnd(): void {
-    const event = this.#turnEnd;
-    this.#turnEnd = null;
-    if (event !== null) this.#events.add(event, "recorded");
   }
 
   /** Records the message, unless it is already recorded, and the start of the run. */
