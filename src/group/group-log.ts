@@ -4,7 +4,7 @@ import { chooseSetup, type PresentSetup, readSetup, type SentSetup } from "../ag
 import type { SessionRoom } from "../tree/tree-backing.ts";
 import { contextPath } from "../session/context/context.ts";
 import { type Entry, type EntryDraft, isNode } from "../session/log/entry.ts";
-import { SessionConflictError, SessionError } from "../session/errors.ts";
+import { LeaseLostError, SessionConflictError, SessionError } from "../session/errors.ts";
 import { inheritedCount, type SessionHead } from "../session/log/fold.ts";
 import { type GroupState, stepGroup } from "../session/log/group-state.ts";
 import type { RecordedEvent } from "../session/log/run-event.ts";
@@ -26,6 +26,8 @@ export interface GroupLogInit {
   /** The folded state of the group's run before this claim, and the position up to which the log was read. */
   readonly run: RunState;
   readonly from: number;
+  /** Called when an append is refused because another process has the session. */
+  readonly onLost: () => void;
   /** Called with each event that the log records from then on. */
   readonly onEvent: (event: RecordedEvent, seq: number) => void;
 }
@@ -39,6 +41,7 @@ export interface GroupLogInit {
 export class GroupLog {
   readonly #tree: SessionTree;
   readonly #guard: Guard;
+  readonly #onLost: () => void;
   readonly #onEvent: (event: RecordedEvent, seq: number) => void;
   #run: RunState;
   /** The position up to which entries were folded into the run. */
@@ -51,11 +54,12 @@ export class GroupLog {
   #broken: unknown = null;
   #edits = 0;
 
-  private constructor({ tree, guard, run, from, onEvent }: GroupLogInit) {
+  private constructor({ tree, guard, run, from, onLost, onEvent }: GroupLogInit) {
     this.#tree = tree;
     this.#guard = guard;
     this.#run = run;
     this.#folded = from;
+    this.#onLost = onLost;
     this.#onEvent = onEvent;
   }
 
@@ -146,6 +150,7 @@ export class GroupLog {
     try {
       return await this.#append(drafts, { ...this.#guard, ...guard });
     } catch (error) {
+      if (error instanceof LeaseLostError) this.#onLost();
       if (!(error instanceof SessionError && ENTRY_FAULTS.has(error.code))) this.#broken ??= error;
       throw error;
     }

@@ -187,7 +187,8 @@ export class RunningGroup implements GroupRun {
         // released.
         if (seq >= now && !isLast(event)) this.#events.add(event as Unsigned<GroupEvent>, "recorded");
       };
-      const log = await GroupLog.open({ tree, guard: access.guard, run: newRun(this.id), from, onEvent });
+      const onLost = (): void => access.lease?.lose();
+      const log = await GroupLog.open({ tree, guard: access.guard, run: newRun(this.id), from, onLost, onEvent });
       this.#log = log;
       const follower = new LogFollower(manager.store, sessionId, now, (entry) => this.#receive(entry));
       const unsubscribe = follower.subscribe();

@@ -19,6 +19,8 @@ import { type Fate, type MortalStore, mortalStore } from "./mortal-store.ts";
 const RUN = "r";
 const TOOLS = ["look", "note", "pay", "delegate"] as const;
 const PROCESSES_MAX = 200;
+/** The call of the second answer that needs approval is denied. */
+const DENIED_CALL = "1-pay";
 
 /** The script of a run: the same for every seed, even if its processes die. */
 export interface Scenario {
@@ -68,6 +70,9 @@ export interface PlayedRun {
   readonly appends: number;
   /** Calls that were really done twice and must not be. */
   readonly doneTwice: readonly string[];
+  /** How many processes froze and continued after others had taken over, and how many of them could still append. */
+  readonly thawed: number;
+  readonly appendedLate: number;
   readonly entries: readonly Entry[];
 }
 
@@ -98,6 +103,8 @@ class Play {
   #compared = 0;
   #hasSpoken = false;
   #run: LoopRun | null = null;
+  /** Processes that froze, with the end of what they do. */
+  readonly #frozen: { readonly process: MortalStore; readonly over: Promise<unknown> }[] = [];
 
   constructor(store: SessionStore, sessionId: string, scenario: Scenario, fateOf: (append: number) => Fate) {
     this.#store = store;
@@ -116,19 +123,27 @@ class Play {
       await this.#answer("all");
       await this.#live();
     }
+    await Promise.all(this.#frozen.map(({ process, over }) => [process.thaw(), over][1]));
     const entries: Entry[] = [];
     for await (const entry of this.#store.read(this.#sessionId)) entries.push(entry);
     return {
       ...{ sessionId: this.#sessionId, runId: RUN, heard: this.#heard, appends: this.#appends, entries },
-      ...{ differences: this.#differences, compared: this.#compared },
+      ...{ differences: this.#differences, compared: this.#compared, thawed: this.#frozen.length },
+      appendedLate: this.#frozen.filter(({ process }) => process.appendedLate).length,
       doneTwice: this.#done.filter((line, index) => this.#done.indexOf(line) !== index),
     };
   }
 
-  /** One process, until it dies, or the run ends or parks. */
+  /** One process, until it dies or freezes, or the run ends or parks. */
   async #live(): Promise<void> {
+    let appends = 0;
     const process = mortalStore(this.#store, {
-      fate: () => this.#fateOf(++this.#appends),
+      fate: () => {
+        appends += 1;
+        // Earlier processes that froze wake up while this one works.
+        if (appends === 2) for (const earlier of this.#frozen) earlier.process.thaw();
+        return this.#fateOf(++this.#appends);
+      },
       boundary: async () => {
         await this.#speak();
         await this.#compare();
@@ -141,18 +156,26 @@ class Play {
     const asked = this.#scenario.parks && !this.#scenario.isGroup ? "inner" : "all";
     let isOver = false;
     const ended = (this.#scenario.isGroup ? this.#runGroup : this.#runAgent).call(this, process, manager, heard);
-    const over = ended.finally(() => {
-      isOver = true;
+    const over = ended
+      .finally(() => {
+        isOver = true;
+      })
+      .catch((error: unknown) => {
+        if (!process.death.aborted && !isFrozen) throw error;
+      });
+    let isFrozen = false;
+    const froze = process.frozen.then(() => {
+      isFrozen = true;
+      this.#frozen.push({ process, over });
     });
-    while (!isOver) {
+    over.catch(() => {});
+    while (!isOver && !isFrozen) {
       // The process polls immediately; otherwise it would start to listen after a while.
       if (await this.#answer(asked)) await pollFollowers(process.store, this.#sessionId);
-      await Promise.race([wait(1), over.catch(() => {})]);
+      await Promise.race([wait(1), over.catch(() => {}), froze]);
     }
     this.#run = null;
-    await over.catch((error: unknown) => {
-      if (!process.death.aborted) throw error;
-    });
+    if (!isFrozen) await over;
   }
 
   async #runAgent(process: MortalStore, manager: SessionManager, heard: HeardEvent[]): Promise<void> {
@@ -211,13 +234,20 @@ class Play {
     if (one !== other) this.#differences.push({ position: log.position, live, read });
   }
 
-  /** Approves the calls that the run asks about, or only those of runs inside its tools; false if there is none. */
+  /** Answers the questions of the run, or only those of runs inside its tools; false if there is none. */
   async #answer(which: "all" | "inner"): Promise<boolean> {
     const [open] = (await this.#store.head(this.#sessionId))?.openRuns ?? [];
     if (open === undefined) return false;
     const questions = which === "all" ? asksOf(open) : (open.innerQuestions ?? []);
     // A question that is no longer open accepts no answer.
-    for (const question of questions) await this.#people.approve(this.#sessionId, question).catch(() => {});
+    for (const question of questions) {
+      const asked = await this.#store.getEntry(this.#sessionId, question);
+      const isDenied = asked?.type === "approval" && asked.callId === DENIED_CALL;
+      const answering = isDenied
+        ? this.#people.deny(this.#sessionId, question, { reason: "Too much." })
+        : this.#people.approve(this.#sessionId, question);
+      await answering.catch(() => {});
+    }
     return questions.length > 0;
   }
 

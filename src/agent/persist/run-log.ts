@@ -1,4 +1,10 @@
-import { SessionBusyError, SessionConflictError, SessionError, SessionNotFoundError } from "../../session/errors.ts";
+import {
+  LeaseLostError,
+  SessionBusyError,
+  SessionConflictError,
+  SessionError,
+  SessionNotFoundError,
+} from "../../session/errors.ts";
 import { checkedMessage } from "../../session/checked-message.ts";
 import { messagesOf } from "../../session/context/context.ts";
 import { type Entry, type EntryDraft, type EntryOf, type FactBody, isNode } from "../../session/log/entry.ts";
@@ -576,6 +582,7 @@ export class RunLog {
   readonly #written = (): void => this.#next();
 
   readonly #failed = (error: unknown): never => {
+    if (error instanceof LeaseLostError) this.lease?.lose();
     // Later entries would follow one that does not exist. The exception is an answer that someone else gave first.
     if (!(error instanceof SessionError && error.code === "ENTRY_EXISTS")) this.#failure ??= { error };
     this.#next();
