@@ -1,11 +1,10 @@
 import { LogFollower } from "../agent/persist/log-follower.ts";
-import { UNLIMITED } from "../agent/persist/run-log.ts";
 import { chooseSetup, type PresentSetup, readSetup, type SentSetup } from "../agent/persist/run-setup.ts";
 import type { SessionRoom } from "../tree/tree-backing.ts";
 import { contextPath } from "../session/context/context.ts";
 import { type Entry, type EntryDraft, isNode } from "../session/log/entry.ts";
 import { LeaseLostError, SessionConflictError, SessionError } from "../session/errors.ts";
-import { inheritedCount, type SessionHead } from "../session/log/fold.ts";
+import { isOwn, type SessionHead } from "../session/log/fold.ts";
 import { type GroupState, stepGroup } from "../session/log/group-state.ts";
 import type { RecordedEvent } from "../session/log/run-event.ts";
 import { type RunState, stepRun } from "../session/log/run-fold.ts";
@@ -170,7 +169,7 @@ export class GroupLog {
     const last = lastId === recordedId ? recorded : await readSetup(store, this.header, lastId);
     const kept = recorded === null ? null : { setup: recorded.setup, model: present.model };
     const { sent, drafts } = chooseSetup(present, kept, last);
-    if (drafts.length > 0) await this.append(drafts, UNLIMITED);
+    if (drafts.length > 0) await this.append(drafts);
     return sent;
   }
 
@@ -212,7 +211,7 @@ export class GroupLog {
     this.#items = [...contextItems({ compaction, entries: visible })];
     // An inherited group run continues in its source session, or not at all.
     const stepOwn = (progress: GroupState | null, entry: Entry): GroupState | null =>
-      entry.seq < inheritedCount(head.header) ? progress : stepGroup(progress, entry);
+      isOwn(head.header, entry, entry.seq) ? stepGroup(progress, entry) : progress;
     this.#progress = entries.reduce(stepOwn, null);
     // A compaction may have replaced the message that the group is still answering.
     if (this.#progress === null && compaction !== null && head.leafId !== null) {

@@ -17,7 +17,7 @@ import { callOf, calling, modelOf, saying, toolOf } from "../sample-run.ts";
 import { type Fate, type MortalStore, mortalStore } from "./mortal-store.ts";
 
 const RUN = "r";
-const TOOLS = ["look", "note", "pay", "delegate"] as const;
+const TOOLS = ["look", "note", "send", "pay", "delegate"] as const;
 const PROCESSES_MAX = 200;
 /** The call of the second answer that needs approval is denied. */
 const DENIED_CALL = "1-pay";
@@ -43,8 +43,11 @@ export function scenarioOf(seed: number): Scenario {
   const isGroup = seed % 3 === 0;
   const compacts = random() < 0.5;
   const rounds = Array.from({ length: 2 + Math.floor(random() * 2) }, () => {
-    const calls = TOOLS.filter((tool) => random() < (compacts && tool === "look" ? 1 : 0.5));
-    return calls.length === 0 ? ["look" as const] : calls;
+    const isCalled = (tool: string): boolean => random() < (compacts && tool === "look" ? 1 : 0.5);
+    const calls = TOOLS.filter((tool) => tool !== "send" && isCalled(tool));
+    // Two calls that must not run twice start together.
+    const all = TOOLS.filter((tool) => calls.includes(tool === "send" ? "note" : tool));
+    return all.length === 0 ? ["look" as const] : all;
   });
   const output = random() < 0.6 ? (random() < 0.5 ? ("field" as const) : ("tool" as const)) : null;
   return { rounds, isGroup, parks: random() < 0.5, output: isGroup ? null : output, compacts };
@@ -289,6 +292,7 @@ class Play {
       tools: [
         { ...act("look", () => "word ".repeat(compacts ? 1_200 : 2)), idempotent: true },
         act("note", () => "noted"),
+        act("send", () => "sent"),
         { ...act("pay", () => "paid"), needsApproval: () => true },
         { ...act("delegate", () => this.#delegate(process)), effects: "reads" },
       ],

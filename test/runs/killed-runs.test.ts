@@ -67,14 +67,27 @@ function checkPlayed(played: PlayedRun, read: readonly WireRunEvent[]): void {
   const { sessionId, heard, differences, compared, doneTwice, appendedLate } = played;
   expect([sessionId, doneTwice, appendedLate]).toEqual([sessionId, [], 0]);
   for (const { live, read } of differences) expect([sessionId, plain(read)]).toEqual([sessionId, plain(live)]);
+  const { round, cost, group } = foldOf(played).state;
   // The state of a group is internal.
-  if (!foldOf(played).state.group) expect(compared).toBeGreaterThan(5);
+  if (!group) expect(compared).toBeGreaterThan(5);
+  expect([sessionId, cost, group ? 0 : round]).toEqual([sessionId, ...spentIn(played)]);
   const { events } = foldOf(played);
   expect(plain(read)).toEqual(plain(events.map(({ event }) => event)));
   for (const some of heard) {
     const [first, last] = [some[0]?.seq ?? 0, some.at(-1)?.seq ?? -1];
     expect(plain(some)).toEqual(plain(events.filter(({ seq }) => seq >= first && seq <= last)));
   }
+}
+
+/** The cost of a run and the number of its answers, counted in its entries; a group counts no answers. */
+function spentIn({ entries, runId }: PlayedRun): [cost: number, answers: number] {
+  const own = entries.filter((entry) => entry.run === runId);
+  const answers = own.flatMap((entry) =>
+    entry.type === "message" && entry.message.role === "assistant" ? [entry.message] : [],
+  );
+  const paid = [...answers, ...own.filter((entry) => entry.type === "compaction")];
+  const isGroup = answers.some(({ agent }) => agent === "ben");
+  return [paid.reduce((sum, { cost = 0 }) => sum + cost, 0), isGroup ? 0 : answers.length];
 }
 
 /** The recorded events of a run, read from several servers in turn: a few from each connection. */
