@@ -13,7 +13,13 @@ import { sameJson } from "../internal/json.ts";
 import { uuidv7 } from "../internal/uuid.ts";
 import { byOf } from "../lifecycle/access.ts";
 import type { SessionManager } from "../lifecycle/session-manager.ts";
-import { SessionError, SessionNotFoundError, SessionSuspendedError, show } from "../session/errors.ts";
+import {
+  SessionCapacityError,
+  SessionError,
+  SessionNotFoundError,
+  SessionSuspendedError,
+  show,
+} from "../session/errors.ts";
 import type { Entry, EntryDraft } from "../session/log/entry.ts";
 import type { Payer } from "../session/payer.ts";
 import type { Content } from "../session/message.ts";
@@ -288,6 +294,7 @@ export class RunningGroup implements GroupRun {
     });
     const repeated = turnId === undefined ? null : await tree.getEntry(turnId);
     if (message !== null && repeated === null) {
+      await this.#checkRoom(log, { condition, ends, request });
       const question = questionDraft(message, { ...options, maxRounds: options.maxRounds ?? 10 });
       const drafts = [by === undefined ? question : { ...question, by }, ...ends];
       await log.append([...drafts, startOn(question.id, drafts.length)], condition.guard);
@@ -304,6 +311,21 @@ export class RunningGroup implements GroupRun {
       if (!same || log.progress.messageId !== turnId) throw taken(sessionId, turnId as string);
     }
     await log.append([...ends, startOn(log.progress.messageId, ends.length)], condition.guard);
+  }
+
+  /**
+   * A group adds an answer to its message. Without room for both, the message is not stored; a requested run, which could
+   * never start, ends.
+   *
+   * @throws {SessionCapacityError}
+   */
+  async #checkRoom(log: GroupLog, { condition, ends, request }: Pick<Claim, "condition" | "ends" | "request">) {
+    const { room } = log;
+    if (room === null || room.left >= 2) return;
+    const error = new SessionCapacityError("turns in a session", room.limit);
+    const end = { ...this.#fact("failed"), error: reasonOf(error) };
+    if (request !== null) await log.append([...ends, end], condition.guard);
+    throw error;
   }
 
   async #holdPlace(place: Session): Promise<AsyncDisposable | null> {
