@@ -1,7 +1,6 @@
 import { isCutShort } from "../session/log/run-fold.ts";
 import type { LogAccess, LogAppended } from "../agent/persist/log-access.ts";
 import { isAddressedTo, type LogFollower, type RunMessage } from "../agent/persist/log-follower.ts";
-import { UNLIMITED } from "../agent/persist/run-log.ts";
 import { uuidv7 } from "../internal/uuid.ts";
 import type { SessionRoom } from "../tree/tree-backing.ts";
 import type { Entry, EntryDraft } from "../session/log/entry.ts";
@@ -86,9 +85,7 @@ export class GroupAccess implements LogAccess {
 
   async append(drafts: readonly EntryDraft[], { run }: AppendOptions): Promise<LogAppended> {
     const kept = drafts.map((draft) => this.#keptOf(draft));
-    const entries = kept.every((some) => some.length === 0)
-      ? []
-      : [...(await this.#log.append(kept.flat(), UNLIMITED))];
+    const entries = kept.every((some) => some.length === 0) ? [] : [...(await this.#log.append(kept.flat()))];
     for (const entry of entries) {
       if (entry.type === "custom") this.#passed = true;
       if (entry.type === "message" && isAnswer(entry.message)) this.#answer = entry;

@@ -1,11 +1,10 @@
 import { LogFollower } from "../agent/persist/log-follower.ts";
-import { UNLIMITED } from "../agent/persist/run-log.ts";
 import { chooseSetup, type PresentSetup, readSetup, type SentSetup } from "../agent/persist/run-setup.ts";
 import type { SessionRoom } from "../tree/tree-backing.ts";
 import { contextPath } from "../session/context/context.ts";
 import { type Entry, type EntryDraft, isNode } from "../session/log/entry.ts";
-import { SessionConflictError, SessionError } from "../session/errors.ts";
-import { inheritedCount, type SessionHead } from "../session/log/fold.ts";
+import { LeaseLostError, SessionConflictError, SessionError } from "../session/errors.ts";
+import { isOwn, type SessionHead } from "../session/log/fold.ts";
 import { type GroupState, stepGroup } from "../session/log/group-state.ts";
 import type { RecordedEvent } from "../session/log/run-event.ts";
 import { type RunState, stepRun } from "../session/log/run-fold.ts";
@@ -26,6 +25,8 @@ export interface GroupLogInit {
   /** The folded state of the group's run before this claim, and the position up to which the log was read. */
   readonly run: RunState;
   readonly from: number;
+  /** Called when an append is refused because another process has the session. */
+  readonly onLost: () => void;
   /** Called with each event that the log records from then on. */
   readonly onEvent: (event: RecordedEvent, seq: number) => void;
 }
@@ -39,6 +40,7 @@ export interface GroupLogInit {
 export class GroupLog {
   readonly #tree: SessionTree;
   readonly #guard: Guard;
+  readonly #onLost: () => void;
   readonly #onEvent: (event: RecordedEvent, seq: number) => void;
   #run: RunState;
   /** The position up to which entries were folded into the run. */
@@ -51,11 +53,12 @@ export class GroupLog {
   #broken: unknown = null;
   #edits = 0;
 
-  private constructor({ tree, guard, run, from, onEvent }: GroupLogInit) {
+  private constructor({ tree, guard, run, from, onLost, onEvent }: GroupLogInit) {
     this.#tree = tree;
     this.#guard = guard;
     this.#run = run;
     this.#folded = from;
+    this.#onLost = onLost;
     this.#onEvent = onEvent;
   }
 
@@ -146,6 +149,7 @@ export class GroupLog {
     try {
       return await this.#append(drafts, { ...this.#guard, ...guard });
     } catch (error) {
+      if (error instanceof LeaseLostError) this.#onLost();
       if (!(error instanceof SessionError && ENTRY_FAULTS.has(error.code))) this.#broken ??= error;
       throw error;
     }
@@ -165,7 +169,7 @@ export class GroupLog {
     const last = lastId === recordedId ? recorded : await readSetup(store, this.header, lastId);
     const kept = recorded === null ? null : { setup: recorded.setup, model: present.model };
     const { sent, drafts } = chooseSetup(present, kept, last);
-    if (drafts.length > 0) await this.append(drafts, UNLIMITED);
+    if (drafts.length > 0) await this.append(drafts);
     return sent;
   }
 
@@ -207,7 +211,7 @@ export class GroupLog {
     this.#items = [...contextItems({ compaction, entries: visible })];
     // An inherited group run continues in its source session, or not at all.
     const stepOwn = (progress: GroupState | null, entry: Entry): GroupState | null =>
-      entry.seq < inheritedCount(head.header) ? progress : stepGroup(progress, entry);
+      isOwn(head.header, entry, entry.seq) ? stepGroup(progress, entry) : progress;
     this.#progress = entries.reduce(stepOwn, null);
     // A compaction may have replaced the message that the group is still answering.
     if (this.#progress === null && compaction !== null && head.leafId !== null) {

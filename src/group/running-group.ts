@@ -13,7 +13,13 @@ import { sameJson } from "../internal/json.ts";
 import { uuidv7 } from "../internal/uuid.ts";
 import { byOf } from "../lifecycle/access.ts";
 import type { SessionManager } from "../lifecycle/session-manager.ts";
-import { SessionError, SessionNotFoundError, SessionSuspendedError, show } from "../session/errors.ts";
+import {
+  SessionCapacityError,
+  SessionError,
+  SessionNotFoundError,
+  SessionSuspendedError,
+  show,
+} from "../session/errors.ts";
 import type { Entry, EntryDraft } from "../session/log/entry.ts";
 import type { Payer } from "../session/payer.ts";
 import type { Content } from "../session/message.ts";
@@ -56,8 +62,6 @@ export class RunningGroup implements GroupRun {
   readonly #done: Promise<SessionState>;
   #log: GroupLog | null = null;
   #current: SessionRun | null = null;
-  /** The end event of an agent's turn, held until the agent's own run has emitted its last event. */
-  #turnEnd: Unsigned<GroupEvent> | null = null;
   #outcome: GroupOutcome | null = null;
   #pending = true;
   #abandoned = false;
@@ -187,9 +191,10 @@ export class RunningGroup implements GroupRun {
       const onEvent = (event: RecordedEvent, seq: number): void => {
         // Events recorded before this claim were emitted by earlier claims; the end is emitted once the session is
         // released.
-        if (seq >= now && !isLast(event)) this.#emitRecorded(event as Unsigned<GroupEvent>);
+        if (seq >= now && !isLast(event)) this.#events.add(event as Unsigned<GroupEvent>, "recorded");
       };
-      const log = await GroupLog.open({ tree, guard: access.guard, run: newRun(this.id), from, onEvent });
+      const onLost = (): void => access.lease?.lose();
+      const log = await GroupLog.open({ tree, guard: access.guard, run: newRun(this.id), from, onLost, onEvent });
       this.#log = log;
       const follower = new LogFollower(manager.store, sessionId, now, (entry) => this.#receive(entry));
       const unsubscribe = follower.subscribe();
@@ -271,20 +276,8 @@ export class RunningGroup implements GroupRun {
       emit: (event) => this.#events.add(event),
       atWork: (run) => {
         this.#current = run;
-        if (run === null) this.#emitTurnEnd();
       },
     });
-  }
-
-  #emitRecorded(event: Unsigned<GroupEvent>): void {
-    if (event.type === "agent-finished" && this.#current !== null) this.#turnEnd = event;
-    else this.#events.add(event, "recorded");
-  }
-
-  #emitTurnEnd(): void {
-    const event = this.#turnEnd;
-    this.#turnEnd = null;
-    if (event !== null) this.#events.add(event, "recorded");
   }
 
   /** Records the message, unless it is already recorded, and the start of the run. */
@@ -301,6 +294,7 @@ export class RunningGroup implements GroupRun {
     });
     const repeated = turnId === undefined ? null : await tree.getEntry(turnId);
     if (message !== null && repeated === null) {
+      await this.#checkRoom(log, { condition, ends, request });
       const question = questionDraft(message, { ...options, maxRounds: options.maxRounds ?? 10 });
       const drafts = [by === undefined ? question : { ...question, by }, ...ends];
       await log.append([...drafts, startOn(question.id, drafts.length)], condition.guard);
@@ -317,6 +311,21 @@ export class RunningGroup implements GroupRun {
       if (!same || log.progress.messageId !== turnId) throw taken(sessionId, turnId as string);
     }
     await log.append([...ends, startOn(log.progress.messageId, ends.length)], condition.guard);
+  }
+
+  /**
+   * A group adds an answer to its message. Without room for both, the message is not stored; a requested run, which could
+   * never start, ends.
+   *
+   * @throws {SessionCapacityError}
+   */
+  async #checkRoom(log: GroupLog, { condition, ends, request }: Pick<Claim, "condition" | "ends" | "request">) {
+    const { room } = log;
+    if (room === null || room.left >= 2) return;
+    const error = new SessionCapacityError("turns in a session", room.limit);
+    const end = { ...this.#fact("failed"), error: reasonOf(error) };
+    if (request !== null) await log.append([...ends, end], condition.guard);
+    throw error;
   }
 
   async #holdPlace(place: Session): Promise<AsyncDisposable | null> {

@@ -21,7 +21,7 @@ import type { Usage } from "./usage.ts";
 export interface Guard {
   /** The session has this status, or one of these. */
   readonly status?: SessionStatus | readonly SessionStatus[];
-  /** The active path has at most this many messages afterwards. */
+  /** The active path has at most this many messages afterwards; messages that a started run appends are not refused. */
   readonly maxTurns?: number;
   /** Variables that the append sets, with the system prompt, take at most this many bytes as JSON afterwards. */
   readonly variablesBytesMax?: number;

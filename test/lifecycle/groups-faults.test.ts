@@ -236,6 +236,28 @@ onEveryStore("a group in trouble", {
     expect(await entriesOf(store, id)).toEqual(before);
   },
 
+  "stores nothing of a message without room for an answer, and ends a run that was requested with it": async ({
+    id,
+    store,
+  }) => {
+    const manager = new SessionManager({ store, config: { maxTurnsPerSession: 2 } });
+    const group = new GroupSession({ manager }).addAgent(agentOf("ada"));
+    await manager.addTurn(id, { role: "user", content: "First." });
+    const before = await entriesOf(store, id);
+    await expect(group.run(id, "Go.")).rejects.toMatchObject({ code: "CAPACITY", limit: 2 });
+    expect(await entriesOf(store, id)).toEqual(before);
+    await manager.request(id, { group: "panel", input: "Go.", runId: "r" });
+    const requested = group.stream(id, null, { runId: "r" });
+    await expect(requested).rejects.toMatchObject({ code: "CAPACITY", limit: 2 });
+    expect((await eventsOf(requested)).map(({ type }) => type)).toEqual(["group-failed"]);
+    const added = (await entriesOf(store, id)).slice(before.length);
+    expect(added).toMatchObject([
+      { type: "run_request" },
+      { type: "run", phase: "failed", error: { code: "CAPACITY" } },
+    ]);
+    expect((await store.head(id))?.openRuns).toEqual([]);
+  },
+
   "keeps the results of calls that have started, though others filled the session meanwhile": async ({ id, store }) => {
     const manager = new SessionManager({ store, config: { maxTurnsPerSession: 3 } });
     let ran = 0;

@@ -17,8 +17,10 @@ import { callOf, calling, modelOf, saying, toolOf } from "../sample-run.ts";
 import { type Fate, type MortalStore, mortalStore } from "./mortal-store.ts";
 
 const RUN = "r";
-const TOOLS = ["look", "note", "pay", "delegate"] as const;
+const TOOLS = ["look", "note", "send", "pay", "delegate"] as const;
 const PROCESSES_MAX = 200;
+/** The call of the second answer that needs approval is denied. */
+const DENIED_CALL = "1-pay";
 
 /** The script of a run: the same for every seed, even if its processes die. */
 export interface Scenario {
@@ -41,8 +43,11 @@ export function scenarioOf(seed: number): Scenario {
   const isGroup = seed % 3 === 0;
   const compacts = random() < 0.5;
   const rounds = Array.from({ length: 2 + Math.floor(random() * 2) }, () => {
-    const calls = TOOLS.filter((tool) => random() < (compacts && tool === "look" ? 1 : 0.5));
-    return calls.length === 0 ? ["look" as const] : calls;
+    const isCalled = (tool: string): boolean => random() < (compacts && tool === "look" ? 1 : 0.5);
+    const calls = TOOLS.filter((tool) => tool !== "send" && isCalled(tool));
+    // Two calls that must not run twice start together.
+    const all = TOOLS.filter((tool) => calls.includes(tool === "send" ? "note" : tool));
+    return all.length === 0 ? ["look" as const] : all;
   });
   const output = random() < 0.6 ? (random() < 0.5 ? ("field" as const) : ("tool" as const)) : null;
   return { rounds, isGroup, parks: random() < 0.5, output: isGroup ? null : output, compacts };
@@ -68,6 +73,9 @@ export interface PlayedRun {
   readonly appends: number;
   /** Calls that were really done twice and must not be. */
   readonly doneTwice: readonly string[];
+  /** How many processes froze and continued after others had taken over, and how many of them could still append. */
+  readonly thawed: number;
+  readonly appendedLate: number;
   readonly entries: readonly Entry[];
 }
 
@@ -98,6 +106,8 @@ class Play {
   #compared = 0;
   #hasSpoken = false;
   #run: LoopRun | null = null;
+  /** Processes that froze, with the end of what they do. */
+  readonly #frozen: { readonly process: MortalStore; readonly over: Promise<unknown> }[] = [];
 
   constructor(store: SessionStore, sessionId: string, scenario: Scenario, fateOf: (append: number) => Fate) {
     this.#store = store;
@@ -116,19 +126,27 @@ class Play {
       await this.#answer("all");
       await this.#live();
     }
+    await Promise.all(this.#frozen.map(({ process, over }) => [process.thaw(), over][1]));
     const entries: Entry[] = [];
     for await (const entry of this.#store.read(this.#sessionId)) entries.push(entry);
     return {
       ...{ sessionId: this.#sessionId, runId: RUN, heard: this.#heard, appends: this.#appends, entries },
-      ...{ differences: this.#differences, compared: this.#compared },
+      ...{ differences: this.#differences, compared: this.#compared, thawed: this.#frozen.length },
+      appendedLate: this.#frozen.filter(({ process }) => process.appendedLate).length,
       doneTwice: this.#done.filter((line, index) => this.#done.indexOf(line) !== index),
     };
   }
 
-  /** One process, until it dies, or the run ends or parks. */
+  /** One process, until it dies or freezes, or the run ends or parks. */
   async #live(): Promise<void> {
+    let appends = 0;
     const process = mortalStore(this.#store, {
-      fate: () => this.#fateOf(++this.#appends),
+      fate: () => {
+        appends += 1;
+        // Earlier processes that froze wake up while this one works.
+        if (appends === 2) for (const earlier of this.#frozen) earlier.process.thaw();
+        return this.#fateOf(++this.#appends);
+      },
       boundary: async () => {
         await this.#speak();
         await this.#compare();
@@ -141,18 +159,26 @@ class Play {
     const asked = this.#scenario.parks && !this.#scenario.isGroup ? "inner" : "all";
     let isOver = false;
     const ended = (this.#scenario.isGroup ? this.#runGroup : this.#runAgent).call(this, process, manager, heard);
-    const over = ended.finally(() => {
-      isOver = true;
+    const over = ended
+      .finally(() => {
+        isOver = true;
+      })
+      .catch((error: unknown) => {
+        if (!process.death.aborted && !isFrozen) throw error;
+      });
+    let isFrozen = false;
+    const froze = process.frozen.then(() => {
+      isFrozen = true;
+      this.#frozen.push({ process, over });
     });
-    while (!isOver) {
+    over.catch(() => {});
+    while (!isOver && !isFrozen) {
       // The process polls immediately; otherwise it would start to listen after a while.
       if (await this.#answer(asked)) await pollFollowers(process.store, this.#sessionId);
-      await Promise.race([wait(1), over.catch(() => {})]);
+      await Promise.race([wait(1), over.catch(() => {}), froze]);
     }
     this.#run = null;
-    await over.catch((error: unknown) => {
-      if (!process.death.aborted) throw error;
-    });
+    if (!isFrozen) await over;
   }
 
   async #runAgent(process: MortalStore, manager: SessionManager, heard: HeardEvent[]): Promise<void> {
@@ -211,13 +237,20 @@ class Play {
     if (one !== other) this.#differences.push({ position: log.position, live, read });
   }
 
-  /** Approves the calls that the run asks about, or only those of runs inside its tools; false if there is none. */
+  /** Answers the questions of the run, or only those of runs inside its tools; false if there is none. */
   async #answer(which: "all" | "inner"): Promise<boolean> {
     const [open] = (await this.#store.head(this.#sessionId))?.openRuns ?? [];
     if (open === undefined) return false;
     const questions = which === "all" ? asksOf(open) : (open.innerQuestions ?? []);
     // A question that is no longer open accepts no answer.
-    for (const question of questions) await this.#people.approve(this.#sessionId, question).catch(() => {});
+    for (const question of questions) {
+      const asked = await this.#store.getEntry(this.#sessionId, question);
+      const isDenied = asked?.type === "approval" && asked.callId === DENIED_CALL;
+      const answering = isDenied
+        ? this.#people.deny(this.#sessionId, question, { reason: "Too much." })
+        : this.#people.approve(this.#sessionId, question);
+      await answering.catch(() => {});
+    }
     return questions.length > 0;
   }
 
@@ -259,6 +292,7 @@ class Play {
       tools: [
         { ...act("look", () => "word ".repeat(compacts ? 1_200 : 2)), idempotent: true },
         act("note", () => "noted"),
+        act("send", () => "sent"),
         { ...act("pay", () => "paid"), needsApproval: () => true },
         { ...act("delegate", () => this.#delegate(process)), effects: "reads" },
       ],

@@ -33,7 +33,7 @@ test.each(SEEDS)(
     const whole = await play("whole", () => null);
     const appends = Array.from({ length: whole.appends }, (_, index) => index + 1);
     const killed = appends.map((at) => {
-      const fate = (at + seed) % 2 === 0 ? "append stored" : "append lost";
+      const fate = FATES[(at + seed) % FATES.length] ?? null;
       return play(`killed-${at}`, (append) => (append === at ? fate : null));
     });
     const often = play("often", oftenKilled(randomOf(seed + 1)));
@@ -42,6 +42,8 @@ test.each(SEEDS)(
       expect({ session: played.sessionId, ...endOf(played) }).toEqual({ session: played.sessionId, ...end });
   },
 );
+
+const FATES = ["append stored", "append lost", "frozen"] as const;
 
 /** How many processes in a row may die early: a run that is claimed five times without progress ends as failed. */
 const EARLY_DEATHS_MAX = 3;
@@ -56,23 +58,36 @@ function oftenKilled(random: () => number): Parameters<typeof playRun>[3] {
     if (lived >= PROGRESS_APPENDS) early = 0;
     if (random() < 0.8 || early >= EARLY_DEATHS_MAX) return null;
     [lived, early] = [0, early + 1];
-    return random() < 0.5 ? "append stored" : "append lost";
+    return FATES[Math.floor(random() * FATES.length)] ?? null;
   };
 }
 
 /** Listeners, readers and the log agree on the events of a run and on the state with which a recovery starts. */
 function checkPlayed(played: PlayedRun, read: readonly WireRunEvent[]): void {
-  const { sessionId, heard, differences, compared, doneTwice } = played;
-  expect([sessionId, doneTwice]).toEqual([sessionId, []]);
+  const { sessionId, heard, differences, compared, doneTwice, appendedLate } = played;
+  expect([sessionId, doneTwice, appendedLate]).toEqual([sessionId, [], 0]);
   for (const { live, read } of differences) expect([sessionId, plain(read)]).toEqual([sessionId, plain(live)]);
+  const { round, cost, group } = foldOf(played).state;
   // The state of a group is internal.
-  if (!foldOf(played).state.group) expect(compared).toBeGreaterThan(5);
+  if (!group) expect(compared).toBeGreaterThan(5);
+  expect([sessionId, cost, group ? 0 : round]).toEqual([sessionId, ...spentIn(played)]);
   const { events } = foldOf(played);
   expect(plain(read)).toEqual(plain(events.map(({ event }) => event)));
   for (const some of heard) {
     const [first, last] = [some[0]?.seq ?? 0, some.at(-1)?.seq ?? -1];
     expect(plain(some)).toEqual(plain(events.filter(({ seq }) => seq >= first && seq <= last)));
   }
+}
+
+/** The cost of a run and the number of its answers, counted in its entries; a group counts no answers. */
+function spentIn({ entries, runId }: PlayedRun): [cost: number, answers: number] {
+  const own = entries.filter((entry) => entry.run === runId);
+  const answers = own.flatMap((entry) =>
+    entry.type === "message" && entry.message.role === "assistant" ? [entry.message] : [],
+  );
+  const paid = [...answers, ...own.filter((entry) => entry.type === "compaction")];
+  const isGroup = answers.some(({ agent }) => agent === "ben");
+  return [paid.reduce((sum, { cost = 0 }) => sum + cost, 0), isGroup ? 0 : answers.length];
 }
 
 /** The recorded events of a run, read from several servers in turn: a few from each connection. */

@@ -4,7 +4,7 @@ import type { EntryDraft, EntryOf } from "../../session/log/entry.ts";
 import { SessionBusyError, SessionError, show } from "../../session/errors.ts";
 import { isOwn, type SessionHead } from "../../session/log/fold.ts";
 import { type OpenRun, requestIdOf } from "../../session/log/open-runs.ts";
-import { hasBegun, runBefore } from "../../session/log/run-fold.ts";
+import { hasBegun, isReleased, runBefore } from "../../session/log/run-fold.ts";
 import type { AppendOptions, SessionStore } from "../../session/store.ts";
 import type { LogAccess } from "./log-access.ts";
 import type { RunAgent } from "./persist-option.ts";
@@ -138,9 +138,9 @@ async function checkHost(store: SessionStore, { header: { id } }: SessionHead, r
 export async function parkedHost(
   store: SessionStore,
   sessionId: string,
-  { runId, state }: OpenRun,
+  { runId, state }: Pick<OpenRun, "runId" | "state">,
 ): Promise<string | null> {
-  if (state !== "parked" && state !== "answered") return null;
+  if (!isReleased({ state })) return null;
   for await (const entry of store.read(sessionId, { reverse: true })) {
     if (entry.type === "run_parked" && entry.runId === runId) return entry.host ?? null;
   }

@@ -38,7 +38,7 @@ export class LeaseHold {
     this.#timer = setInterval(() => {
       void this.#renew().catch(() => {});
       // A store that is unreachable may not even report an error.
-      if (this.#leftMs <= 0) this.#lose();
+      if (this.#leftMs <= 0) this.lose();
     }, leaseMs / 3);
     this.#timer.unref();
   }
@@ -71,6 +71,14 @@ export class LeaseHold {
     await this.#lease.release();
   }
 
+  /** Stops the holder without waiting for a renewal: a refused append has shown that another process has the lease. */
+  lose(): void {
+    if (this.#lost !== null) return;
+    clearInterval(this.#timer);
+    this.#lost = new LeaseLostError(this.#lease.sessionId, this.token);
+    this.#onLost(this.#lost);
+  }
+
   get #leftMs(): number {
     return this.#untilMs - performance.now();
   }
@@ -78,7 +86,7 @@ export class LeaseHold {
   async #renewOrLose(): Promise<void> {
     if (this.#lost !== null) throw this.#lost;
     await this.#renew().catch(() => {});
-    if (this.#lost === null && this.#leftMs < this.#leaseMs / 3) this.#lose();
+    if (this.#lost === null && this.#leftMs < this.#leaseMs / 3) this.lose();
     if (this.#lost !== null) throw this.#lost;
   }
 
@@ -89,15 +97,8 @@ export class LeaseHold {
       await this.#lease.renew();
       this.#untilMs = askedAtMs + this.#leaseMs;
     } catch (error) {
-      if (error instanceof LeaseLostError || this.#leftMs <= 0) this.#lose();
+      if (error instanceof LeaseLostError || this.#leftMs <= 0) this.lose();
       throw error;
     }
-  }
-
-  #lose(): void {
-    if (this.#lost !== null) return;
-    clearInterval(this.#timer);
-    this.#lost = new LeaseLostError(this.#lease.sessionId, this.token);
-    this.#onLost(this.#lost);
   }
 }

@@ -15,6 +15,8 @@ import {
   toolOf,
 } from "../../../test/sample-run.ts";
 import { backends } from "../../../test/store-backends.ts";
+import { GroupSession } from "../../group/group-session.ts";
+import { SessionManager } from "../../lifecycle/session-manager.ts";
 import { scripted } from "../../models/scripted.ts";
 import { StoreUnreachableError } from "../../session/errors.ts";
 import { Session } from "../../session/value/session.ts";
@@ -22,6 +24,7 @@ import type { SessionStore } from "../../session/store.ts";
 import { userRow } from "../../session/value/transcript.ts";
 import { openMemoryStore } from "../../stores/memory/index.ts";
 import { drainRuns } from "../active-runs.ts";
+import { createAgent } from "../agent.ts";
 import type { LoopOptions } from "../loop-options.ts";
 import { type ResumedSession, resumeSession } from "./resume-session.ts";
 import { runSessionLoop } from "../run-session-loop.ts";
@@ -243,6 +246,38 @@ describe("the lease of a run", () => {
     expect(stopped).toEqual(["LEASE_LOST"]);
     expect(await store.head(run.id)).toMatchObject({ openRuns: [{ state: "started" }], messageCount: 2 });
   });
+
+  test.each(["an agent", "an agent of a group"])(
+    "that a refused append shows to be lost stops the other calls of %s immediately, not at the next renewal",
+    async (whose) => {
+      const store = openMemoryStore();
+      const stopped: unknown[] = [];
+      const lose = toolOf("lose", async (_args, { session }) => {
+        const id = whose === "an agent" ? session.id : "s";
+        await store.delete(id);
+        await store.undelete(id);
+        await store.lease(id, "another", 60_000);
+      });
+      const wait = toolOf("wait", async (_args, { signal }) => {
+        await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+        stopped.push((signal.reason as { code: string }).code);
+      });
+      // The lease is renewed after 20 minutes.
+      const leaseMs = 3_600_000;
+      const model = scripted([calling(callOf("1", "lose"), callOf("2", "wait")), "Done."]);
+      const loop = { model, tools: [lose, wait], builtInTools: false } as const;
+      if (whose === "an agent") {
+        const run = runSessionLoop(asking(), someAgent(), { ...loop, persist: store, leaseMs });
+        await expect(run.synchronize()).rejects.toMatchObject({ code: "LEASE_LOST" });
+      } else {
+        const manager = new SessionManager({ store });
+        await manager.create({ userId: "ann", id: "s" });
+        const group = new GroupSession({ manager }).addAgent(createAgent({ name: "ada", prompt: "", ...loop }));
+        await expect(group.stream("s", "Go.", { leaseMs })).rejects.toMatchObject({ code: "LEASE_LOST" });
+      }
+      expect(stopped).toHaveLength(1);
+    },
+  );
 
   test("that is lost during an answer leaves no part of the answer to the process that continues", async () => {
     // The store's clock does not advance, so it still accepts entries of a holder that has released the run.

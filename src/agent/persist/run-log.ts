@@ -1,13 +1,19 @@
-import { SessionBusyError, SessionConflictError, SessionError, SessionNotFoundError } from "../../session/errors.ts";
+import {
+  LeaseLostError,
+  SessionBusyError,
+  SessionConflictError,
+  SessionError,
+  SessionNotFoundError,
+} from "../../session/errors.ts";
 import { checkedMessage } from "../../session/checked-message.ts";
 import { messagesOf } from "../../session/context/context.ts";
 import { type Entry, type EntryDraft, type EntryOf, type FactBody, isNode } from "../../session/log/entry.ts";
 import type { SessionHead } from "../../session/log/fold.ts";
 import { rootIdOf, type SandboxPlacement } from "../../session/log/header.ts";
 import type { RecordedEvent } from "../../session/log/run-event.ts";
-import { newRun, type RunState, stepRun } from "../../session/log/run-fold.ts";
+import { isReleased, newRun, type RunState, stepRun } from "../../session/log/run-fold.ts";
 import type { Message } from "../../session/message.ts";
-import type { AppendOptions, Guard, SessionStore } from "../../session/store.ts";
+import type { AppendOptions, SessionStore } from "../../session/store.ts";
 import { Session } from "../../session/value/session.ts";
 import { type Row, rowOf, Transcript, type TranscriptOrigin } from "../../session/value/transcript.ts";
 import { readContextEntries } from "../../tree/path-reader.ts";
@@ -20,9 +26,6 @@ import type { LeaseHold } from "./lease-hold.ts";
 import type { LogAccess } from "./log-access.ts";
 import { isAddressedTo, type LogFollower, type RunMessage } from "./log-follower.ts";
 import type { SentSetup } from "./run-setup.ts";
-
-/** The guard for appends that ignore the turn limit. */
-export const UNLIMITED: Guard = { maxTurns: Number.MAX_SAFE_INTEGER };
 
 /** How a run ended. */
 export type RunOutcome = Pick<
@@ -423,7 +426,8 @@ export class RunLog {
   }
 
   get #isParked(): boolean {
-    return this.#parkedSeen || this.#state.open?.state === "parked" || this.#state.open?.state === "answered";
+    const { open } = this.#state;
+    return this.#parkedSeen || (open !== null && isReleased(open));
   }
 
   #opened(): LogAccess {
@@ -453,7 +457,7 @@ export class RunLog {
     batch: readonly Waiting[] | null = null,
   ): Promise<void> {
     const access = this.#access as LogAccess;
-    const guard = access.room === null ? access.guard : { ...access.guard, ...UNLIMITED };
+    const { guard } = access;
     const stored = await access.append(drafts, { below: this.#lastId, guard, run: this.runId, ...options });
     await this.#settle(stored, batch);
   }
@@ -515,7 +519,7 @@ export class RunLog {
     this.#state = state;
     if (isSpent) Session.grow(this.output, this.#spent());
     if (event === null || (this.#announced && event.type === "run-started")) return;
-    if (state.open === null || state.open.state === "parked" || state.open.state === "answered") this.#last = event;
+    if (state.open === null || isReleased(state.open)) this.#last = event;
     else this.events.add(event as Parameters<EventLog["add"]>[0], "recorded");
   }
 
@@ -576,6 +580,7 @@ export class RunLog {
   readonly #written = (): void => this.#next();
 
   readonly #failed = (error: unknown): never => {
+    if (error instanceof LeaseLostError) this.lease?.lose();
     // Later entries would follow one that does not exist. The exception is an answer that someone else gave first.
     if (!(error instanceof SessionError && error.code === "ENTRY_EXISTS")) this.#failure ??= { error };
     this.#next();

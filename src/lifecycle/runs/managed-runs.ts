@@ -12,7 +12,7 @@ import { isOwn, type SessionHead } from "../../session/log/fold.ts";
 import type { Content } from "../../session/message.ts";
 import { checkUserMessages, type RunInput, requestedInput } from "../../session/run-input.ts";
 import { answerIdOf, isInnerQuestion, moveIdOf, type OpenRun, requestIdOf } from "../../session/log/open-runs.ts";
-import { begunRun, hasBegun, isExpired } from "../../session/log/run-fold.ts";
+import { begunRun, hasBegun, isExpired, shownRun } from "../../session/log/run-fold.ts";
 import type { AppendOptions, AppendResult, SessionStore } from "../../session/store.ts";
 import { type ActorOptions, byOf } from "../access.ts";
 import type { ManagedSessions } from "../managed-sessions.ts";
@@ -151,8 +151,7 @@ export class ManagedRuns {
   /** Asks a run to stop; false if none is open. The end of a run whose process has died is recorded here. */
   async cancel(id: string, { runId, reason }: CancelRun, options: ActorOptions): Promise<boolean> {
     const told = await this.#atVersion(id, options, async ({ openRuns }) => {
-      const run =
-        runId === undefined ? (begunRun(openRuns) ?? openRuns[0]) : openRuns.find((open) => open.runId === runId);
+      const run = runId === undefined ? shownRun(openRuns) : openRuns.find((open) => open.runId === runId);
       if (run === undefined) return null;
       const asked = run.cancelled === true ? [] : [cancelDraft(run.runId, reason)];
       const isDead = run.state === "started" && (await this.#store.leaseOf(id)) === null;

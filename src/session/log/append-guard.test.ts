@@ -49,6 +49,20 @@ describe("a guard", () => {
     );
   });
 
+  test("does not refuse the turns of a started run, which had room when it began them, but refuses its input", () => {
+    const log = abc();
+    const guard = { maxTurns: 3 };
+    const started = { type: "run", runId: "r", phase: "started" } as const;
+    const refused = expect.objectContaining({ code: "CAPACITY" });
+    expect(() => log.plan([...turn, started], { guard, run: "r" })).toThrow(refused);
+    log.append([started]);
+    expect(log.plan(turn, { guard, run: "r" }).added).toHaveLength(1);
+    for (const run of [undefined, "another"])
+      expect(() => log.plan(turn, { guard, ...(run !== undefined && { run }) })).toThrow(refused);
+    log.append([{ type: "run_parked", runId: "r", questions: [] }]);
+    expect(() => log.plan(turn, { guard, run: "r" })).toThrow(refused);
+  });
+
   test("does not count turns of other branches", () => {
     const log = abc();
     log.append([{ type: "leaf", targetId: "a" }]);

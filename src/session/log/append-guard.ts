@@ -14,7 +14,6 @@ import {
 import { isOwn, type SessionHead } from "./fold.ts";
 import type { OpenRun } from "./open-runs.ts";
 import { hasBegun } from "./run-fold.ts";
-import type { Guard } from "../store.ts";
 
 /** The error for appending turns to a session with this status. */
 export function statusError(sessionId: string, status: SessionStatus): SessionError {
@@ -90,8 +89,14 @@ export function isCallOrResult(body: EntryBody): boolean {
   return message.role === "tool" || (message.role === "assistant" && (message.toolCalls?.length ?? 0) > 0);
 }
 
-/** @throws {SessionCapacityError} if the active path would exceed its maximum number of turns. */
-export function checkTurns(next: SessionHead, head: SessionHead, guard: Guard | undefined): void {
+/**
+ * Turns that a started run appends do not count towards the limit: the run has checked the room before it asked its model or
+ * started its calls, and what was paid for or done is recorded even if others have used up the room since. Its input counts.
+ *
+ * @throws {SessionCapacityError} if the active path would exceed its maximum number of turns.
+ */
+export function checkTurns(next: SessionHead, { head, options: { guard, run: runId } }: AppendInput): void {
   if (guard?.maxTurns === undefined || next.messageCount === head.messageCount) return;
+  if (head.openRuns.some((run) => run.runId === runId && run.state === "started")) return;
   if (next.path.turnCount > guard.maxTurns) throw new SessionCapacityError("turns in a session", guard.maxTurns);
 }

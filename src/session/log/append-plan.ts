@@ -225,7 +225,7 @@ function planWith(input: AppendInput, known: KnownLog): AppendPlan {
   }
   const chain = new Chain(input, known);
   const entries = drafts.map((draft, index) => existing[index] ?? chain.add(draft));
-  checkTurns(chain.head, head, options.guard);
+  checkTurns(chain.head, input);
   return { entries, added: chain.added, head: chain.head };
 }
 

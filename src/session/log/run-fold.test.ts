@@ -217,9 +217,13 @@ const rules: Readonly<Record<string, () => void>> = {
   },
   "answer.effects, answer.asked": () => {
     const effect = { type: "effect", runId: "r", callId: "c", index: 0, run: "r" } as EntryDraft;
-    const { answer } = fold([begins(), calls(), asks("q"), effect]).run;
+    const other = { ...effect, callId: "d", index: 1 } as EntryDraft;
+    const { answer } = fold([begins(), calls(), asks("q"), effect, other]).run;
     expect([answer?.effects, answer?.asked.map(({ question }) => question)]).toEqual([
-      [{ callId: "c", index: 0 }],
+      [
+        { callId: "c", index: 0 },
+        { callId: "d", index: 1 },
+      ],
       ["q"],
     ]);
     const later = fold([begins(), calls(), asks("q"), effect, calls()]).run.answer;
@@ -278,11 +282,29 @@ const rules: Readonly<Record<string, () => void>> = {
     const log = [userSays, begins({ group: { messageId: "e0", agents: ["ann"] } }), speaks("one", { run: "r" })];
     expect([...fold([...log, speaks("two", { run: "x" })]).run.agentSetups]).toEqual([["ann", "one"]]);
   },
-  end: () => {
-    expect(fold([begins(), ended("cancelled")]).run.end).toBe("cancelled");
+  stamped: () => {
+    expect([fold([started()]).run.stamped, fold([begins()]).run.stamped]).toEqual([false, true]);
+    expect(fold([begins(), started(2)]).run.stamped).toBe(false);
+  },
+  parked: () => {
+    const parks = (runId: string): EntryDraft => ({ type: "run_parked", runId, questions: [] });
+    expect(fold([begins(), parks("r"), begins({ claim: 2 })]).run.parked?.seq).toBe(1);
+    expect(fold([begins(), parks("x")]).run.parked).toBe(null);
+  },
+  "end, endedAt": () => {
+    expect(fold([begins(), ended("cancelled")]).run).toMatchObject({ end: "cancelled", endedAt: "t1" });
     expect(fold([begins(), { ...ended("failed"), runId: "x" } as EntryDraft]).run.end).toBe(null);
     const closed = { type: "status", status: "closed" } as EntryDraft;
     expect([fold([request(), closed]).run.end, fold([begins(), closed]).run.end]).toEqual(["cancelled", null]);
+  },
+  "output, error": () => {
+    const results = (log: readonly EntryDraft[]) => (({ output, error }) => [output, error])(fold(log).run);
+    expect(results([begins(), ended("finished", { output: { sum: 1 } })])).toEqual([{ sum: 1 }, null]);
+    expect(results([begins(), ended("failed", { error: "No." })])).toEqual([
+      undefined,
+      { code: "ABORTED", message: "No." },
+    ]);
+    expect(results([begins(), says("a")])).toEqual([undefined, null]);
   },
 };
 
@@ -292,6 +314,11 @@ describe("the table of rules above stepRun", () => {
 
   test("has a test for each row", () => {
     expect(Object.keys(rules)).toEqual(rows);
+  });
+
+  test("has a row for each field of the state", () => {
+    const named = new Set(rows.flatMap((row) => row.split(", ").map((field) => field.split(".")[0])));
+    expect(Object.keys(newRun("r")).filter((field) => field !== "runId" && !named.has(field))).toEqual([]);
   });
 
   test.each(Object.keys(rules))("holds for %s", (row) => rules[row]?.());

@@ -167,7 +167,10 @@ export interface RunStep {
  * | `sandbox` | the last run that recorded one, inherited runs included | an import |
  * | `group` | the roster of the start, and the group's records since its message | records on entries of users |
  * | `agentSetups` | setups and answers of the run | those of other runs |
- * | `end` | the run's end; a cancel or the session's end, if no process holds the run | ends of other runs |
+ * | `stamped` | whether the last start names its run | |
+ * | `parked` | the last time that the run parked; it stays after the next claim | parks of other runs |
+ * | `end`, `endedAt` | the run's end; a cancel or the session's end, if no process holds the run | ends of other runs |
+ * | `output`, `error` | `output` of an end as finished, `error` of any other end | entries before the end |
  */
 export function stepRun(state: RunState, entry: Entry, header: LogHeader): RunStep {
   if (!isOwn(header, entry, entry.seq)) return quiet(takeForkedPlace(state, entry, header));
@@ -224,6 +227,16 @@ export function begunRun(open: readonly OpenRun[]): OpenRun | undefined {
   return open.find(hasBegun);
 }
 
+/** Whether a run has started and released its session: it waits for an answer, or to be continued after one. */
+export function isReleased({ state }: Pick<OpenRun, "state">): boolean {
+  return state === "parked" || state === "answered";
+}
+
+/** The run to show for a session: the one that has started, otherwise the first that waits to start. */
+export function shownRun<Run extends Pick<OpenRun, "state">>(open: readonly Run[]): Run | undefined {
+  return open.find(hasBegun) ?? open[0];
+}
+
 /** The run that waits for its start time, the earliest first, if no run has begun; null if there is none. */
 export function laterRun(open: readonly OpenRun[]): (OpenRun & { readonly notBefore: string }) | null {
   if (open.some(hasBegun)) return null;
@@ -256,8 +269,7 @@ export function nextRun(open: readonly OpenRun[], now: string): OpenRun | null {
  * claim of the session ends them.
  */
 export function runBefore(open: readonly OpenRun[], runId: string, now: string): OpenRun | null {
-  const waits = ({ state }: OpenRun): boolean => state === "parked" || state === "answered";
-  const waiting = open.find((run) => run.runId !== runId && waits(run));
+  const waiting = open.find((run) => run.runId !== runId && isReleased(run));
   if (waiting !== undefined) return waiting;
   const position = open.findIndex((run) => run.runId === runId);
   if (position >= 0 && hasBegun(open[position] as OpenRun)) return null;

@@ -1,3 +1,4 @@
+import { shownRun } from "../../../src/session/log/run-fold.ts";
 import type { SessionView } from "skein/client";
 import { formatTime } from "../transcript/content/format.ts";
 
@@ -18,7 +19,7 @@ export function barOf(
   followed: string | null,
   { asks, mayApprove, who }: { readonly asks: boolean; readonly mayApprove: boolean; readonly who: string },
 ): RunBarState | null {
-  const run = openRuns.find(({ runId }) => runId === followed) ?? firstOf(openRuns);
+  const run = openRuns.find(({ runId }) => runId === followed) ?? shownRun(openRuns);
   const waits = `A call waits for ${mayApprove ? "your" : "someone's"} approval.`;
   const bar = (text: string, rest: Partial<RunBarState> = {}): RunBarState => ({
     text,
@@ -52,9 +53,4 @@ export function barOf(
         ? bar("The run was cancelled, and its process has ended.")
         : bar("The last run was interrupted before it finished.", { warns: true, goesOn: status === "active" });
   }
-}
-
-/** The run that has started, else the first that waits. */
-function firstOf(openRuns: SessionView["openRuns"]): SessionView["openRuns"][number] | undefined {
-  return openRuns.find(({ state }) => state !== "requested") ?? openRuns[0];
 }

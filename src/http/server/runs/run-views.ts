@@ -5,7 +5,7 @@ import { type Entry, type EntryOf, entryCharacters } from "../../../session/log/
 import { type RunBlock, readBlock } from "../../../lifecycle/runs/list-runs.ts";
 import type { Message } from "../../../session/message.ts";
 import { type OpenRun, requestIdOf } from "../../../session/log/open-runs.ts";
-import { hasBegun, newRun, openStatusOf, type RunState, RunsFold, stepRun } from "../../../session/log/run-fold.ts";
+import { newRun, openStatusOf, type RunState, RunsFold, shownRun, stepRun } from "../../../session/log/run-fold.ts";
 import { runnerOfHost } from "../../../workers/notify-session.ts";
 import type { ListRuns, QuestionView, RunView } from "../../run-wire.ts";
 import type { Page } from "../../wire.ts";
@@ -54,7 +54,7 @@ export async function findRun(
 
 /** The started run of a session, otherwise the first one that waits to start. */
 export function openRunOf({ openRuns }: SessionHead): OpenRun | undefined {
-  return openRuns.find(hasBegun) ?? openRuns[0];
+  return shownRun(openRuns);
 }
 
 /** The run to send to a client that joins a session: the open one, or one that has just ended. */
