@@ -1,7 +1,7 @@
 import { checkArgument, checkOptionsOf, type KeysOf } from "../session/check-arguments.ts";
 import { homedir } from "node:os";
 import { JSON_DEPTH_MAX } from "../internal/json.ts";
-import { isSecretMember, isTelling, SECRET_PATTERNS } from "./secret-patterns.ts";
+import { isSecretMember, isSecretPair, isTelling, SECRET_PATTERNS } from "./secret-patterns.ts";
 
 /**
  * Replaces secrets and home directories by placeholders.
@@ -129,12 +129,13 @@ class SecretSanitizer implements SteppedSanitizer {
       return items;
     }
     const carried = dataOf(value);
+    const isPair = isSecretPair(value);
     const entries: [string, unknown][] = [];
     for (const [key, item] of Object.entries(value)) {
       const harmless =
         key === "data" && carried !== null
           ? yield* this.#carried(item as string, carried)
-          : yield* this.#walk(item, isSecretMember(key, item), depth + 1, nested);
+          : yield* this.#walk(item, isSecretMember(key, item) || (isPair && key === "value"), depth + 1, nested);
       entries.push([key, harmless]);
     }
     return Object.fromEntries(entries);

@@ -106,6 +106,13 @@ const QUOTED_PARAMETER = String.raw`[\w-]{1,40}=\\{0,7}"[^"\\\n]{6,2048}\\{0,7}"
 const COOKIE = String.raw`[\w.!#$%&*+^|~-]{1,128}=[^\s;,"'\\]{1,4096}`;
 const ASSIGN = String.raw`[ \t]{0,8}(?:=>|:=|[:=]|%3[AD])[ \t]{0,8}`;
 
+/** The end of a name in quotes, also as a key in brackets: `headers["Authorization"]`. */
+const NAME_END = `(?:${QUOTE}(?:[ \\t]{0,4}\\])?)?`;
+/** Between a name and its value in an object with both: `"name": "DB_PASSWORD", "value": "`, also in YAML. */
+const VALUE_OF_NAME = String.raw`(?:${QUOTE})?(?:,|(?=\s|\\{1,7}n))(?:\s|\\{1,7}n){0,80}(?:${QUOTE})?value(?:${QUOTE})?[ \t]{0,8}:[ \t]{0,8}`;
+/** The name of an object with a name and a value. */
+const NAMED = String.raw`(?<![\w-])(?:name|key)(?:${QUOTE})?[ \t]{0,8}:[ \t]{0,8}(?:${QUOTE})?[\w-]{0,60}?(?:${NAME}|_key|_pass|authorization)`;
+
 /** Between an option and its value: a space, an equals sign, or `", "` in a list of arguments. */
 const AFTER_OPTION = String.raw`(?:[ \t]{1,8}|=|["'],[ \t]{0,8}["'])`;
 /** The part of a command before an option. A backslash at the end of a line continues the command. */
@@ -172,7 +179,10 @@ export const SECRET_PATTERNS: readonly SecretPattern[] = [
     `(?<quote>${QUOTE})(?:proxy-)?authorization[ \\t]{0,4}:(?![ \\t]{0,8}${SCHEME}[\\w-]{1,40}=\\k<quote>)[ \\t]{0,8}${SCHEME}`,
     QUOTED_WHOLE,
   ),
-  named(`authorization(?:${QUOTE})?(?:${ASSIGN}|,[ \\t]{0,8})(?<quote>${QUOTE})${SCHEME}`, QUOTED_WHOLE),
+  named(
+    `authorization${NAME_END}(?:${ASSIGN}|,[ \\t]{0,8})(?<quote>${QUOTE})(?!value\\k<quote>)${SCHEME}`,
+    QUOTED_WHOLE,
+  ),
   named(
     `(?<![\\w-])(?:-H|--header)${AFTER_OPTION}?(?<quote>${QUOTE})[\\w-]{0,40}?${NAME}[ \\t]{0,4}:[ \\t]{0,8}`,
     QUOTED_WHOLE,
@@ -225,7 +235,13 @@ export const SECRET_PATTERNS: readonly SecretPattern[] = [
   },
   named(`${VARIABLE}=(?<quote>${QUOTE})`, QUOTED, { exactCase: true }),
   named(`${VARIABLE}=`, bare(1), { exactCase: true }),
-  named(`${NAME}(?:${QUOTE})?${ASSIGN}(?<quote>${QUOTE})`, QUOTED),
+  named(`(?:${NAME}|(?<=[A-Z0-9])_(?:KEY|PASS))${NAME_END}${ASSIGN}(?<quote>${QUOTE})`, QUOTED),
+  // The arguments of a call, such as `set("X-Api-Key", "…")`.
+  named(`${NAME}${QUOTE},[ \\t]{0,8}(?<quote>${QUOTE})`, "[^\\s]{8,200}?(?=\\k<quote>[ \\t]{0,4}\\))", {
+    random: true,
+  }),
+  named(`${NAMED}${VALUE_OF_NAME}(?<quote>${QUOTE})`, QUOTED),
+  named(`${NAMED}${VALUE_OF_NAME}`, bare(1)),
   named(`--(?:[\\w-]{0,40}?${NAME}|pass)(?:=|[ \\t]{1,8}|${QUOTE},[ \\t]{0,8})(?<quote>${QUOTE})`, QUOTED),
   named(`--(?:[\\w-]{0,40}?${NAME}|pass)(?:=|[ \\t]{1,8})`, `(?!-)${bare(1)}`),
   named(`${NAME}(?:${QUOTE})?${ASSIGN}`, bare(8), { random: true }),
@@ -250,6 +266,12 @@ const SECRET_NAME = new RegExp(`(?:${NAME}|_key|_pass|authorization|^(?:set-)?co
 /** Whether a name is that of a secret. */
 export function isSecretName(name: string): boolean {
   return SECRET_NAME.test(name);
+}
+
+/** Whether an object has a secret as its `value`, according to its `name` or `key`, as a header or a variable often has. */
+export function isSecretPair(value: object): boolean {
+  const { name, key = name } = value as { readonly name?: unknown; readonly key?: unknown };
+  return "value" in value && typeof key === "string" && isSecretName(key);
 }
 
 /** Whether a value in the position of a secret is a real one, and not a placeholder or a variable. */

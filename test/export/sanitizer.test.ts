@@ -142,6 +142,9 @@ describe("a text without its secrets", () => {
     "--password '",
     '"--password", ',
     "\nauthorization: a1",
+    'token", "',
+    'name":"token","value',
+    "name:a_token\n",
     "openssl -passin pass:",
   ])("is fast for a long line of %j", (piece) => {
     const line = piece.repeat(Math.ceil(200_000 / piece.length));
@@ -171,6 +174,21 @@ describe("a value without its secrets", () => {
       user: "ann",
       port: 80,
       token: null,
+    });
+  });
+
+  test("has none as the value of an item that is named by another key", () => {
+    const value = {
+      env: [
+        { name: "DB_PASSWORD", value: "hunter2" },
+        { name: "PORT", value: "80" },
+      ],
+    };
+    expect(createSanitizer().sanitize(value)).toEqual({
+      env: [
+        { name: "DB_PASSWORD", value: "[secret 1]" },
+        { name: "PORT", value: "80" },
+      ],
     });
   });
 
@@ -218,6 +236,10 @@ const ORDINARY: readonly string[] = [
   "docker run -u 1000:1000 image",
   "password: string;",
   "password: user.password,",
+  'const hidden = ["password", "username"];',
+  'translate("password", "Please enter your password")',
+  '<input name="token" value="x">',
+  "name: password, value: number;",
   "  password: newPassword,",
   "password = readPassword()",
   "password=getPassword() secret=None",
