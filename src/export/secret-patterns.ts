@@ -1,3 +1,5 @@
+import { defined } from "../internal/defined.ts";
+
 /** Patterns of vendors' keys and tokens, and of our own, recognised by their prefix. Each must contain a digit. */
 const VENDOR_TOKENS: readonly string[] = [
   "sk-[A-Za-z0-9_-]{16,}",
@@ -74,6 +76,11 @@ export interface SecretPattern {
   readonly pattern: RegExp;
   /** Confirms that a match is a secret (default: every match is). */
   readonly confirms?: (found: string) => boolean;
+  /**
+   * The maximum number of characters of a match, for a pattern that is slow on long texts: they are searched in parts, so that
+   * a server can do other work between two of them.
+   */
+  readonly matchMax?: number;
 }
 
 /**
@@ -151,6 +158,11 @@ const COMMANDS: readonly (readonly [command: string, option: string])[] = [
 
 const COMMAND_OPTION = COMMANDS.map(([command, option]) => `${command}${UP_TO}${option}`).join("|");
 
+/** More than the characters of a command up to an option, with a value of at most 4,096. */
+const COMMAND_MAX = 8 * 1024;
+/** More than the characters of a command up to an option, with 101 cookies. */
+const COMMAND_WITH_COOKIES_MAX = 512 * 1024;
+
 /** Every way in which a secret is recognised, the most certain first. */
 export const SECRET_PATTERNS: readonly SecretPattern[] = [
   // A key that was cut off before its end is a secret up to the end of the text.
@@ -209,15 +221,18 @@ export const SECRET_PATTERNS: readonly SecretPattern[] = [
   named(
     `(?<![\\w-])curl${UP_TO}(?:-[A-Za-z0-9#]{0,10}[uU]|--user|--proxy-user|--auth)(?:${AFTER_OPTION})?${LOGIN}`,
     "[^\\s\"'\\\\]{1,256}",
+    { matchMax: COMMAND_MAX },
   ),
-  named(`(?<![\\w-])(?:http|https|xh)${UP_TO}(?:-a|--auth)(?:${AFTER_OPTION})${LOGIN}`, "[^\\s\"'\\\\]{1,256}"),
+  named(`(?<![\\w-])(?:http|https|xh)${UP_TO}(?:-a|--auth)(?:${AFTER_OPTION})${LOGIN}`, "[^\\s\"'\\\\]{1,256}", {
+    matchMax: COMMAND_MAX,
+  }),
   named(
     `(?<![\\w-])curl${UP_TO}(?:-[A-Za-z0-9#]{0,10}b|--cookie)(?:${AFTER_OPTION})?["']?`,
     `${COOKIE}(?:;[ \\t]{0,4}${COOKIE}){0,100}`,
-    { exactCase: true },
+    { exactCase: true, matchMax: COMMAND_WITH_COOKIES_MAX },
   ),
-  named(`(?<![\\w-])(?:${COMMAND_OPTION})(?<quote>["'])(?!,)`, QUOTED, { exactCase: true }),
-  named(`(?<![\\w-])(?:${COMMAND_OPTION})`, `(?!-)${bare(1)}`, { exactCase: true }),
+  named(`(?<![\\w-])(?:${COMMAND_OPTION})(?<quote>["'])(?!,)`, QUOTED, { exactCase: true, matchMax: COMMAND_MAX }),
+  named(`(?<![\\w-])(?:${COMMAND_OPTION})`, `(?!-)${bare(1)}`, { exactCase: true, matchMax: COMMAND_MAX }),
   named(
     `(?<![\\w-])(?:echo|printf)(?:[ \\t]{1,8}-n|[ \\t]{1,8}["']?%s(?:\\\\\\\\?n)?["']?)?[ \\t]{1,8}["']?`,
     `[^\\s"'|\\\\]{1,256}(?=["']?[ \\t]{0,8}\\|[^\\n|;]{0,200}--password-stdin)`,
@@ -309,9 +324,14 @@ function looksRandom(text: string): boolean {
 function named(
   before: string,
   secret: string,
-  { exactCase = false, random = false }: { readonly exactCase?: boolean; readonly random?: boolean } = {},
+  {
+    exactCase = false,
+    random = false,
+    matchMax,
+  }: { readonly exactCase?: boolean; readonly random?: boolean; readonly matchMax?: number } = {},
 ): SecretPattern {
   return {
+    ...defined({ matchMax }),
     pattern: new RegExp(`(?<before>${before})(?<secret>${secret})`, exactCase ? "g" : "gi"),
     confirms: (found) => isTelling(found) && (!random || looksRandom(found)),
   };
