@@ -25,7 +25,7 @@ export function diskTest(name: string, run: () => Promise<void>, reason: string 
   });
 }
 
-/** Two messages for one append, which no compression makes small. */
+/** Two messages for one append, with text that cannot be compressed. */
 export function largeDrafts(name: string): readonly EntryDraft[] {
   return ["a", "b"].map((part) => ({
     id: `${name}-${part}`,
@@ -46,7 +46,7 @@ export async function appendUntilRefused(store: SessionStore): Promise<FullDisk>
   throw new Error("the disk did not become full");
 }
 
-/** Checks that the session `a` has these entries and no others, and that reading, listing and searching say so. */
+/** Checks that the session `a` has these entries and no others, and that reading, listing and searching return them. */
 export async function checkHolds(store: SessionStore, ids: readonly string[]): Promise<void> {
   expect((await entriesOf(store, "a")).map(({ id }) => id)).toEqual(ids);
   expect((await store.head("a"))?.version).toBe(ids.length);

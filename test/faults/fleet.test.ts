@@ -63,7 +63,7 @@ test("a fleet that is restarted one by one under load refuses no request, interr
   expect(await violationsIn(context, "redis", 4, { to: "restart" })).toEqual([]);
 });
 
-test("of one user's hundred runs and another's one that a worker finds on Redis, the one is among the first ten to begin", {
+test("a user's only run is among the first ten that start on Redis, although another user requested a hundred runs before it", {
   timeout: TIMEOUT_MS,
 }, async (context) => {
   const missing = redisMissing();
@@ -88,11 +88,11 @@ test("of one user's hundred runs and another's one that a worker finds on Redis,
     const { sessionId } = await manager.create({ userId });
     await createClient({ url, token: tokenOf(userId) }).runs.start(sessionId, { input: userId });
   };
-  // One after the other at first: requests at the same moment may find the same number of runs before them.
+  // Sequential at first: concurrent requests may count the same number of earlier runs.
   for (let asked = 0; asked < 20; asked++) await ask("ann");
   for (let from = 20; from < 100; from += 20) await Promise.all(Array.from({ length: 20 }, () => ask("ann")));
   await ask("bob");
-  // Of more that begin at the same time, any may be the last.
+  // Of runs that start concurrently, any may start last.
   const worker = await startWorker({ manager, agents, queue, concurrency: 4 });
   onTestFinished(() => worker.close({ drainMs: 0 }));
   await expect.poll(() => begun).toContain("bob");

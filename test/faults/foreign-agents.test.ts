@@ -78,7 +78,7 @@ describe("a run that its process left", () => {
     const agent = createAgent({ name: "clerk", prompt: "", model, builtInTools: false });
     const run = agent.run("Pay.", { persist: store });
     await run.synchronize().catch(() => {});
-    // As a crash between the answer and its result would leave it.
+    // The log after a crash between the answer and its result.
     const copy = openMemoryStore();
     const head = await store.head(run.id);
     const entries = [];

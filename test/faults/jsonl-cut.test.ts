@@ -52,7 +52,7 @@ test("recovers whole appends, and can be continued, after a cut at any byte", as
     const survivors = steps.findLast(({ size }) => size <= length)?.ids as string[];
     expect(await idsOf(store)).toEqual(survivors);
     expect(await idsOf(store, "a", { reverse: true })).toEqual([...survivors].reverse());
-    // Reading has left the rest of the cut write where it is.
+    // Reading has not removed the rest of the interrupted write.
     expect((await stat(path)).size).toBe(length);
     await store.append("a", [user("next", "next")]);
     expect(await idsOf(store)).toEqual([...survivors, "next"]);

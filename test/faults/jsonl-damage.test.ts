@@ -331,7 +331,7 @@ test("opens a file with any name, anywhere, and continues it", async () => {
   expect(await idsOf(store)).toEqual(["1", "2", "3", "4", "5"]);
   expect(await store.pathOf("a")).toBe(path);
   expect(JSON.parse((await readFile(path, "utf8")).trimEnd().split("\n").at(-1) as string).id).toBe("5");
-  // A name that no listing would take for a session's, in the store's own directory.
+  // A file name that listings ignore, in the store's directory.
   const hidden = await writeLog(directory, four, { ...HEADER, id: "hidden" }, "hidden.txt");
   expect([await store.openFile(hidden), await store.openFile(hidden)]).toEqual(["hidden", "hidden"]);
   expect((await store.list()).items).toEqual([]);

@@ -40,7 +40,7 @@ describe.each(["flush", "fsync"] as const)("with durability %s", (durability) =>
     const later = await openStore(directory);
     const ids = (await entriesOf(later)).map(({ id }) => id);
     expect(ids).toEqual(["before", ...report.acknowledged, "small"]);
-    // There is room again.
+    // The disk has room again.
     await later.append("a", [user("x".repeat(50_000), "after")]);
     expect((await later.head("a"))?.version).toBe(ids.length + 1);
     await checkHeadIsFold(later, "a");
@@ -48,7 +48,7 @@ describe.each(["flush", "fsync"] as const)("with durability %s", (durability) =>
 });
 
 test("reverts an append that could not be synced to disk, and continues", async (context) => {
-  // The system's answer to the seventh request is put in its place; it counts them by thread.
+  // Replaces the result of the seventh system call, counted per thread.
   const inject = ["-f", "-qq", "-o", "/dev/null", "-e", "trace=fdatasync", "-e", "inject=fdatasync:error=EIO:when=7"];
   const env = { ...process.env, UV_THREADPOOL_SIZE: "1" };
   const { error, status } = spawnSync("strace", [...inject, "true"]);

@@ -69,7 +69,7 @@ test.each(["1", "2"])("raises a file of version %s with the first entry that it 
   const store = await openStore(directory);
   const digest = await digestOf(store, "a");
   expect(await versionOf(store)).toBe(Number(old));
-  // Neither a lease nor an append that adds nothing is one.
+  // Neither a lease nor an append without entries changes the version.
   await (await store.lease("a", "r", 60_000)).release();
   await store.append("a", [user("hi", "e2")]);
   await expect(store.append("a", [user("new")], { expectedVersion: 1 })).rejects.toMatchObject({ code: "CONFLICT" });
@@ -101,7 +101,7 @@ test("two processes that have a file open raise its version once, and both notic
 
 test("keeps the index of a file whose version it raises", async () => {
   const { directory, path } = await makeOld(40, LONG);
-  // A file that was changed in place is read as a whole; this one looks as the first version left it.
+  // A file that was changed in place is read completely; this one has the form of the first version.
   const [line] = (await readFile(indexOf(path), "utf8")).split("\n");
   expect(line).toContain('"format"');
   await writeFile(indexOf(path), `${line}\n${withChecksum(stampOf(await stat(path)))}`);
@@ -160,7 +160,7 @@ test("looks at the first line itself before it raises it, as that may be of a la
   expect(await versionOf(store)).toBe(1);
   const handle = await open(path, "r+");
   await handle.write(String(FORMAT_VERSION + 1), VERSION_AT);
-  // As if both had happened within one tick of the file system's clock.
+  // Simulates two changes within one tick of the file system's clock.
   await handle.utimes(time, time);
   await handle.close();
   await expect(store.append("a", [user("new")])).rejects.toMatchObject({ code: "UNSUPPORTED_VERSION" });

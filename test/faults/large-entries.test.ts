@@ -41,7 +41,7 @@ test.for(STORES)("%s gives entries of 3 MiB each in pieces that fit into a small
   await using store = await openStore(url);
   const id = `large-${process.pid}`;
   await store.create(createHeader({ id }));
-  // One that is packed to nearly nothing where it is stored, and one that is not; small ones come before them.
+  // One entry that compresses well and one that does not, after small ones.
   const texts = [
     "x".repeat(3 * MIB),
     Array.from({ length: (3 * MIB) / 8 }, (_, i) => (i * 7919).toString(36)).join(" "),

@@ -29,12 +29,12 @@ const SENT = {
 interface LostAnswer {
   readonly sessionId: string;
   readonly runId: string;
-  /** Over connections that nothing happens to. */
+  /** The same store over connections without faults. */
   readonly whole: SessionManager;
-  /** Where the run is kept. */
+  /** The store of the run, over connections that lose a response. */
   readonly cut: SessionStore;
   readonly held: HeldConnection;
-  /** How often the tool was run. */
+  /** The number of executions of the tool. */
   readonly effects: readonly string[];
 }
 

@@ -9,7 +9,7 @@ import { inProcessQueue, startWorker } from "../../src/workers/index.ts";
 import { runHere } from "../cli/run-skein.ts";
 import { makeWorkspace } from "../cli/sample-chat.ts";
 
-/** A machine with a key, and without the package of that provider. */
+/** An environment with a provider's key and without its package. */
 beforeEach(() => {
   vi.doMock("openai", () => {
     throw new Error("Cannot find package");

@@ -65,7 +65,7 @@ async function copyAndKill(args: readonly string[], parts: number): Promise<bool
   let text = "";
   child.stdout.on("data", (data: Buffer) => {
     text += data.toString();
-    // Some moments later, so that it is not always between two parts.
+    // After a random delay, so that the kill is not always between two parts.
     if (text.split("\n").length > parts) setTimeout(() => child.kill("SIGKILL"), Math.random() * 15);
   });
   await once(child, "close");

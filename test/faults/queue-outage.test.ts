@@ -10,11 +10,11 @@ import { skipBecause } from "../skip.ts";
 import { says } from "../workers/fleet-support.ts";
 import { type Running, start } from "./program-support.ts";
 
-/** How long an event loop may be busy with something else, on a machine that is. */
+/** How long an event loop may not turn, on a busy machine. */
 const BEAT_MS_MAX = 10_000;
-/** How long closing a queue takes at most, whatever its server does. */
+/** The time limit for closing a queue, whatever the state of its server. */
 const CLOSE_MS_MAX = 10_000;
-/** How long a server is away where the processor time is measured, and how much of it may be used. */
+/** The length of the outage during which processor time is measured, and the share of it that may be used. */
 const AWAY_MS = 2000;
 const USED_SHARE_MAX = 0.15;
 
@@ -25,7 +25,7 @@ const servers = {
       if (missing !== null) skipBecause(context, missing);
       return startRedis();
     },
-    /** Makes it a replica of a server that is not there. */
+    /** Makes it a replica of a server that does not exist. */
     refuse: async (url: string) => {
       const client = quiet(new Redis(url));
       await client.replicaof("127.0.0.1", 1);
@@ -122,7 +122,7 @@ describe.for(Object.entries(servers))("a queue on %s", ([, { open, refuse }]) =>
       program.child.stdin.write("close\n");
       const closed = await says(program, /^closed /);
       expect(Number(closed.slice("closed ".length))).toBeLessThan(CLOSE_MS_MAX);
-      // Nothing that is left keeps the process.
+      // No remaining handle keeps the process alive.
       await program.ended;
     },
   );

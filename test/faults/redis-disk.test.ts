@@ -50,7 +50,7 @@ diskTest(
       message: expect.stringMatching(/ (?:cannot be reached now; |lost the connection during a call, )[^.]+\.$/),
     });
     expect(acknowledged.length).toBeGreaterThan(10);
-    // Nothing here may write, as the server would end again.
+    // No write is allowed here, because the server would exit again.
     await until(async () => (await refusalOf(store.ping())).code === "done", "the server");
     expect((await entriesOf(store, "a")).map(({ id }) => id)).toEqual(acknowledged);
     disk.makeRoom();
@@ -72,7 +72,7 @@ ownServerTest("refuses writes when a snapshot failed, and lists what was written
   await store.create(createHeader({ id: "e", userId: "me" }));
   const [, directory = ""] = (await client.config("GET", "dir")) as string[];
   const inTheWay = join(directory, "dump.rdb");
-  // A server that cannot save does not end, either.
+  // A server that cannot save does not exit, either.
   onTestFinished(() => rm(inTheWay, { recursive: true, force: true }));
   await mkdir(inTheWay);
   await client.bgsave();
@@ -130,11 +130,11 @@ async function saved(client: Redis): Promise<string | undefined> {
   return /rdb_bgsave_in_progress:0/.test(text) ? /rdb_last_bgsave_status:(\w+)/.exec(text)?.[1] : undefined;
 }
 
-/** Ends the server, which is started again by what holds its disk. */
+/** Stops the server; the owner of the small disk starts it again. */
 async function restart(client: Redis): Promise<void> {
   const process = async (): Promise<string | undefined> => /run_id:(\w+)/.exec(await client.info("server"))?.[1];
   const before = await process();
-  // An ordinary client would ask the next server the same.
+  // An ordinary client would repeat the command on the next server.
   const once = quiet(client.duplicate({ retryStrategy: () => null }));
   await refusalOf(once.shutdown("NOSAVE"));
   await until(async () => ![before, undefined].includes(await process().catch(() => undefined)), "another server");

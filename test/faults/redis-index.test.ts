@@ -141,7 +141,7 @@ interface SetUp {
   readonly client: Redis;
   readonly prefix: string;
   readonly names: KeyNames;
-  /** Another handle, for which something happens right before it runs a script for the first time. */
+  /** Another handle, which calls a function right before it runs a script for the first time. */
   openSlow(script: RedisScript, before: () => Promise<void>): Promise<SessionStore>;
 }
 

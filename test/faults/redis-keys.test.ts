@@ -70,7 +70,7 @@ redisTest("leaves no key behind of what was purged", async () => {
   await checkHeadIsFold(store, "g");
   await store.delete("g");
   expect(await store.purge(FAR)).toBe(1);
-  // Marks are taken away some time after, and what keeps late writers out runs out by itself.
+  // Marks are removed later, and the key that blocks late writers expires.
   await until(async () => {
     await store.list();
     return (await keysOf(client, prefix)).every((key) => before.includes(key) || key.startsWith(`${prefix}:g:`));
@@ -88,7 +88,7 @@ redisTest("shows everything that was written, also when its writer died before t
     await other.list();
     return (await client.zcard(unsettled)) === 0;
   }, "a settled session");
-  // The session is quiet now: the next append must mark it again before it writes.
+  // The session has no mark now: the next append must set it again before it writes.
   const { head } = await store.append("a", [{ type: "status", status: "suspended" }]);
   expect(await client.zrange(unsettled, "0", "-1")).toEqual(["a"]);
   expect((await other.list({ status: "suspended" })).items).toEqual([head]);

@@ -136,7 +136,7 @@ ownServerTest("goes on when the server forgets its scripts", async () => {
 });
 
 ownServerTest("reads a replica, and refuses to write to one with the reason", async () => {
-  // Without the wait in which further replicas could join.
+  // Without the delay in which further replicas could join.
   const primary = await startServer(["--repl-diskless-sync-delay", "0"]);
   const replica = await startServer(["--replicaof", "127.0.0.1", String(primary.port)]);
   const store = await openStore({ url: primary.url });

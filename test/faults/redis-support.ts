@@ -27,12 +27,12 @@ function testUnless(reason: string | null, name: string, run: () => Promise<void
   });
 }
 
-/** A beginning of keys that no other test uses. */
+/** A key prefix that no other test uses. */
 export function newPrefix(): string {
   return `${redisPrefix}:${randomUUID().slice(0, 8)}`;
 }
 
-/** A server of the test's own, that may be stopped and started. */
+/** Starts a separate server for a test, which can be stopped and restarted. */
 export async function startServer(flags: readonly string[] = []): Promise<RedisServer> {
   const server = await startRedis(flags);
   onTestFinished(() => server.stop());
@@ -46,7 +46,7 @@ export async function openStore(options: RedisStoreOptions): Promise<SessionStor
   return store;
 }
 
-/** A client of the test's own, to look at the server from outside. */
+/** A separate client for a test, to inspect the server. */
 export async function openClient(url?: string): Promise<Redis> {
   const client = quiet(new Redis(url ?? (await redisUrl())));
   onTestFinished(() => client.disconnect());

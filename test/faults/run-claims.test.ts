@@ -8,7 +8,7 @@ import { pathOf, places, storeAt } from "./run-support.ts";
 const PROGRAM = "run-claim.mjs";
 const ROUNDS = 2;
 
-/** The last line of a program once it has printed so many. */
+/** The last line of a program after it has printed the given number of lines. */
 async function lineOf({ lines, more, child }: Running, count: number): Promise<string> {
   while (lines().length < count) {
     if (child.exitCode !== null && lines().length < count) throw new Error(`It ended and said only ${lines()}.`);
@@ -56,7 +56,7 @@ test.each(places)(
     const [sessionId = ""] = killed.lines();
     killed.child.kill("SIGKILL");
     await killed.ended;
-    // One that is claimed more often without getting anywhere is given up.
+    // A run that is claimed more often without progress fails.
     for (let kill = 0; kill < 2; kill++) {
       const claims = [0, 1].map(() => start(PROGRAM, [place, path, sessionId, effects]));
       await Promise.all(claims.map((claim) => lineOf(claim, 1)));

@@ -4,7 +4,7 @@ import type { SessionStore } from "../../src/session/store.ts";
 import { openJsonlStore } from "../../src/stores/jsonl/index.ts";
 import { openSqliteStore } from "../../src/stores/sqlite/index.ts";
 
-/** The places that a run can be kept in and another process can reach. */
+/** The stores in which a run can be kept and which another process can open. */
 export const places = ["file", "jsonl", "sqlite"] as const;
 
 /** The argument of a program for a path in a directory. */

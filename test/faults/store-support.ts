@@ -11,7 +11,7 @@ export async function entriesOf(store: SessionStore, id = "a", options: ReadOpti
   return entries;
 }
 
-/** Resolves to what an operation was refused with. */
+/** Resolves to the error of an operation. */
 export async function refusalOf(work: Promise<unknown>): Promise<{ code: string; message: string }> {
   const refusal = await work.then(
     () => ({ code: "done", message: "" }),

@@ -2,16 +2,16 @@ import { once } from "node:events";
 import { connect, createServer } from "node:net";
 
 /**
- * A way to a server on 127.0.0.1 that can be cut.
+ * A TCP proxy to a server on 127.0.0.1 that can interrupt connections.
  * @typedef {object} TcpProxy
  * @property {number} port
  * @property {(url: string) => string} through the same URL, over the proxy
- * @property {() => void} silence nothing passes any more, without an error
+ * @property {() => void} silence drops all data silently; connections stay open
  * @property {() => Promise<void>} refuse connections end, and new ones are refused
  * @property {() => void} reset connections are reset; new ones are accepted
  * @property {(sent: RegExp) => Promise<HeldConnection>} holdAnswers the next connection over which such a text is sent
  * gets no more answers; resolves when the text has been passed on
- * @property {() => Promise<void>} heal all passes again; what was held back in silence is lost with its connections
+ * @property {() => Promise<void>} heal forwards data again; connections with dropped data are closed
  * @property {() => Promise<void>} close
  */
 

@@ -20,21 +20,23 @@ const other = (...replies: Parameters<typeof scripted>[0]): Model => ({
   id: "one",
 });
 
-test("a run that waits for approval when its server shuts down continues under its id on the next server, which has the recorded question", async () => {
+test("a run that waits for approval when its server shuts down parks, and continues under its id on the next server after the answer", async () => {
   const pay = toolOf("pay", (_args, { callId }) => `paid ${callId}`, { needsApproval: () => true });
   const asking = answering([calling(callOf("1", "pay"))], [pay]);
   const first = await openRunServer({ agents: { other: answering([]), payer: asking } });
   const { store, sessionId } = first;
   const run = await first.client.runs.start(sessionId, { input: "Pay.", agent: "payer" });
   const { question } = (await nextOf(first.client, run, "approval-required")).approval;
-  await shutDown(first);
+  await first.server.close();
 
   const agents = { other: answering([]), payer: answering(["Paid."], [pay]) };
   const second = await openRunServer({ store, agents, init: { recoverMs: 0 } });
-  expect(await second.client.runs.get(sessionId, run.runId)).toMatchObject({ status: "interrupted" });
-  const again = await second.client.runs.recover(sessionId);
-  expect(again).toMatchObject({ runId: run.runId, agent: "payer", sessionId });
-  expect(again?.questions).toMatchObject([{ question, callId: "1" }]);
+  expect(await second.client.runs.get(sessionId, run.runId)).toMatchObject({
+    status: "parked",
+    agent: "payer",
+    questions: [{ question, callId: "1" }],
+  });
+  expect(await second.client.runs.recover(sessionId)).toBe(null);
   await second.client.runs.approve(sessionId, question);
   await nextOf(second.client, run, "run-finished");
   expect((await logOf(store, sessionId)).slice(-4)).toEqual([

@@ -68,7 +68,7 @@ onEveryStore("a group in trouble", {
     const whole = await one.resume(id);
     expect(linesOf(whole.turns).at(-1)).toBe("ada: At last.");
     // Completed calls are not repeated, and the model does not see the failure itself.
-    expect(model.requests[2]?.messages.map(({ role }) => role)).toEqual(["system", "user", "assistant", "tool"]);
+    expect(model.requests[2]?.messages.map(({ role }) => role)).toEqual(["user", "assistant", "tool"]);
     expect(await phasesOf(store, id)).toEqual(["started", "failed", "started", "finished"]);
   },
 

@@ -10,7 +10,7 @@ import { openWithBlobs, pictureOf, rootOf, secretOf } from "./attachment-store.m
 
 const [address = "", blobs = "", rootNames = "", tag = ""] = process.argv.slice(2);
 const roots = rootNames.split(",");
-/** What a store may say when others erase, sweep and hold its files at the same time. */
+/** The errors that a store may throw while other processes erase, sweep and lock its files. */
 const expected = ["SESSION_NOT_FOUND", "SESSION_BUSY", "STORE_FAILED", "CONFLICT"];
 const lanes = 2;
 const contents = 8;

@@ -16,7 +16,7 @@ import { trials } from "./trials.mjs";
 const program = fileURLToPath(new URL("attachment-member.mjs", import.meta.url));
 const members = 3;
 const roots = 2;
-/** After so many kills all processes are stopped, and everything is compared. */
+/** After this many kills, all processes are stopped and the logs are compared with the blobs. */
 const killsARound = 10;
 const killAfterMsMax = 600;
 const progressEveryMs = 5_000;
@@ -136,7 +136,7 @@ async function disturb({ address, blobs }, names, kills, violations) {
   return [...secrets];
 }
 
-/** A process that works with attachments. */
+/** A process that appends, sweeps and erases attachments. */
 class Member {
   #child;
   #closed;
@@ -187,7 +187,7 @@ async function compare({ kind, address, blobs, folder }, names, secrets) {
   try {
     const manager = new SessionManager({ store });
     for (const id of secrets) await manager.erase({ sessionId: id }).catch(ignoreMissing);
-    // Also what a killed process had stored before its session existed, and what is left of it in the files of a database.
+    // This also erases blobs that a killed process stored before it created the session, and their remains in database files.
     await manager.erase({ sessionId: names[0] ?? "" }, { forks: "erase", rewrite: true });
     await store.sweepBlobs({ graceMs: 0 });
     const left = await tracesIn({ kind, address, folder }, secrets.map(wordOf));

@@ -9,7 +9,7 @@ import { openAt } from "../faults/programs/open-at.mjs";
 /** The usage of each answer. */
 const usage = { inputTokens: 100, outputTokens: 900, totalTokens: 1000 };
 const leaseMs = 1000;
-/** How runs end here, besides being finished: a busy machine may renew a lease too late. */
+/** The errors with which runs may end here: a busy machine may renew a lease too late. */
 const expected = ["BUDGET_EXCEEDED", "RUN_ENDED", "LEASE_LOST"];
 
 const [address = "", userId = "", limit = "", count = ""] = process.argv.slice(2);
@@ -50,7 +50,7 @@ await Promise.all([...started.map((run) => ended(run)), goOn()]);
 process.stdout.write("done\n");
 await store.close();
 
-/** Takes up interrupted runs until the user has no open run. */
+/** Recovers interrupted runs until the user has no open run. */
 async function goOn() {
   if (started.length > 0) return;
   for (;;) {

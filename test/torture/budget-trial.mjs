@@ -69,7 +69,7 @@ export async function runBudgetTrial(store, { durationMs, runs = 64, roundsMax =
   }
 }
 
-/** A process with runs. */
+/** A process that starts and recovers runs. */
 class Member {
   #answers = 0;
   #onAnswer = () => {};

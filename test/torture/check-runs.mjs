@@ -49,7 +49,7 @@ function checkRun(entries, runId, rounds, doneIn) {
   const ends = phases.filter(({ phase }) => phase !== "started");
   const cancelled = entries.some((entry) => entry.type === "cancel" && entry.runId === runId);
   if (ends.length > 1) violations.push(`it ended ${ends.length} times.`);
-  // A run that was begun five times in a row without getting anywhere is given up, which is not what kills are for here.
+  // A run fails after five claims in a row without progress; kills may cause that, so it is counted separately.
   const givenUp = ends[0]?.phase === "failed" && claimsBefore(entries, ends[0]) >= claimsMax;
   if (!cancelled && !givenUp && ends[0]?.phase !== "finished")
     violations.push(`it ended as ${ends[0]?.phase ?? "nothing"} (${JSON.stringify(ends[0]?.error)}).`);
@@ -103,7 +103,7 @@ function activePath(entries) {
   const byId = new Map(entries.map((entry) => [entry.id, entry]));
   const nodes = new Set(["message", "variables", "compaction", "custom"]);
   const path = [];
-  // Nothing moves the leaf here, so it is the last node.
+  // No process moves the leaf in this trial, so the leaf is the last node.
   for (let entry = entries.findLast(({ type }) => nodes.has(type)); entry; entry = byId.get(entry.parentId ?? ""))
     path.unshift(entry);
   return /** @type {Extract<Entry, { type: "message" }>[]} */ (path);

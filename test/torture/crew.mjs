@@ -18,7 +18,7 @@ const stopMsMax = 60_000;
  * @property {Promise<unknown>} ended
  */
 
-/** Processes that append to the same sessions and may be killed; their output goes into a ledger. */
+/** Processes that append to the same sessions and may be killed; a ledger records their output. */
 export class Crew {
   /** @type {Set<Writer>} */
   #writers = new Set();
@@ -43,11 +43,11 @@ export class Crew {
     for (let i = 0; i < count; i++) this.#hireOne();
   }
 
-  /** Kills a random one of those that write, as a power cut would, and hires another; false while others only begin. */
+  /** Kills a random writing process with SIGKILL and starts another one. Returns false if fewer than two processes write. */
   killOne() {
     const writing = [...this.#writers].filter(({ done, killed }) => done > 0 && !killed);
     const writer = writing[Math.floor(Math.random() * writing.length)];
-    // Another process keeps writing in the meantime, however long a new one takes to start.
+    // One process must remain that writes while the new one starts.
     if (writer === undefined || writing.length < 2) return false;
     writer.killed = true;
     writer.child.kill("SIGKILL");
@@ -55,7 +55,7 @@ export class Crew {
     return true;
   }
 
-  /** Resolves once every writer has had something acknowledged from now on; it is wrong if that never comes about. */
+  /** Resolves when every writer has had an append acknowledged since this call; otherwise reports a violation after a time limit. */
   async progress() {
     const before = [...this.#writers].map((writer) => ({ writer, done: writer.done }));
     const end = Date.now() + progressMsMax;

@@ -89,7 +89,7 @@ async function eraseAndKill(address, userId, afterMs) {
   return tookMs;
 }
 
-/** Someone with sessions, forks of others, words in sessions of others, and the same in memory. */
+/** A user with sessions, with forks by others and words in sessions of others; the same content is also kept in memory. */
 class Person {
   #word;
   #name;

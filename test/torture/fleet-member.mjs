@@ -22,7 +22,7 @@ import { openAt } from "../faults/programs/open-at.mjs";
 const drainMs = 10_000;
 /** All runs are requested by one user here, and a worker may have to take over those of several workers. */
 const maxRunsPerUser = 100;
-/** A long trial has more turns in a session than most people would allow. */
+/** A long trial has more turns in a session than the default limit. */
 const maxTurnsPerSession = 1_000_000;
 const [role = "", address = "", queueUrl = "", given = "{}"] = process.argv.slice(2);
 const { effects, rounds, leaseMs, sweepMs } = /** @type {Settings} */ (JSON.parse(given));
@@ -34,7 +34,7 @@ const queue = bullmqQueue({ url: queueUrl });
 const agents = [countingAgent({ effects, rounds, pauseMs: 40, at: (runId) => print(`at ${runId}`) })];
 const member = await (role === "worker" ? work() : serve());
 print(`ready ${member.url}`);
-// On a machine that is busy with other things, a takeover may be late for that reason alone.
+// Measured because a takeover may be late only because the machine is busy.
 const lag = monitorEventLoopDelay({ resolution: 20 });
 lag.enable();
 setInterval(() => {

@@ -7,7 +7,7 @@ import { setTimeout as wait } from "node:timers/promises";
 const streamMsMin = 100;
 const streamMsMax = 3_000;
 const deniedShare = 0.1;
-/** How an answer is refused that was given before, when its own answer was lost. */
+/** The codes with which a repeated approval is refused, after the response to the first one was lost. */
 const answeredCodes = new Set(["QUESTION_NOT_FOUND", "QUESTION_ANSWERED", "RUN_ENDED", "CONFLICT"]);
 
 /** A run, and the events that a reader of it got. */
@@ -75,7 +75,7 @@ export class FleetPeople {
     }
   }
 
-  /** Nothing is awaited any more. */
+  /** Stops following the runs. */
   leave() {
     this.#over.abort();
   }
@@ -158,7 +158,7 @@ export class FleetPeople {
     try {
       const response = await fetch(`${server}${pathname}${search}`, { ...init, signal });
       if (run !== undefined) run.streams[stream - 1] = Date.now();
-      // A server that was told to end during the request reports that, or no longer listens.
+      // A server that received SIGTERM during the request answers 503, or no longer listens.
       const drains = response.status === 503 && this.#fleet.isLeaving(server);
       if (response.status >= 500 && !drains) this.#failed(`${response.status}`);
       return response;

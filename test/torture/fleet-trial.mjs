@@ -30,7 +30,7 @@ const leaseMsBy = { random: 2_000, restart: 20_000, servers: 2_000 };
 const answerMsMaxBy = { random: 4_000, restart: 60_000, servers: 6_000 };
 /** How long a server that is restarted is away at most. */
 const awayMsMax = 2_000;
-/** How long after that everybody is connected again. */
+/** How long members may take to reconnect after that. */
 const backMs = 5_000;
 /** The configuration of a Redis that must lose nothing when it is killed. */
 const durable = ["--appendonly", "yes", "--appendfsync", "always"];
@@ -45,7 +45,7 @@ const pauseMsMax = 4_000;
 const serverShare = 0.15;
 const frozenShare = 0.25;
 const progressEveryMs = 5_000;
-/** How long the last runs may do nothing, and how long they may take at all, however busy the machine is. */
+/** Time limits for the last runs: without progress, and in total. */
 const stillMsMax = 60_000;
 const settleMsMax = 300_000;
 /** The time limit of each other part of a trial: the start, a fault, the shutdown, and the check. */
@@ -53,11 +53,11 @@ const stepMsMax = 180_000;
 /** In a long trial with server faults, every second part has only kills, so that takeovers can be timed. */
 const partMsMax = 120_000;
 const partsMin = 4;
-/** How long after a kill the next one comes there: long enough for a takeover to be over. */
+/** The pause between two kills, long enough for a takeover to finish. */
 const apartMs = 3_500;
-/** How long the first kill after that waits for workers that are being started. */
+/** How long the first kill after that waits for starting workers. */
 const allThereMsMax = 30_000;
-/** How many takeovers of a hundred may be late on a busy machine, if there were enough to tell. */
+/** The percentage of takeovers that may be late on a busy machine; applies from a minimum number of takeovers. */
 const latePercentMax = 5;
 const takeoversMin = 20;
 
@@ -127,7 +127,7 @@ export async function runFleetTrial(store, limits) {
       people.leave();
       throw new SetupError("Stopped before the end.");
     }
-    // Their waits are checked before the end of the fleet changes them.
+    // Checked before the shutdown of the fleet changes which runs wait.
     const waiting = late ? await waitingIn(keeper.store, people.runs) : [];
     people.leave();
     await within("Those who use the fleet", used);
@@ -320,7 +320,7 @@ function strikesOf({ counts }) {
  * @param {readonly string[]} sessions
  */
 async function openWith(address, sessions) {
-  // Its server may only just have been built.
+  // Imported here, because dist/ may have been built by this process.
   const { SessionManager } = await import("skein");
   const store = await openAt(address);
   const manager = new SessionManager({ store });

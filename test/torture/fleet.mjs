@@ -40,7 +40,7 @@ export class Fleet {
   wrong = [];
   /** Harm that was done to workers. @type {Strike[]} */
   strikes = [];
-  /** How often anyone was killed, frozen, restarted, cut off. */
+  /** The number of kills, freezes, restarts and cut connections. */
   counts = { kills: 0, freezes: 0, restarts: 0, cuts: 0 };
   /** @type {Lag[]} */
   lags = [];
@@ -71,13 +71,13 @@ export class Fleet {
     await Promise.all(roles.map((role) => this.#hire(role)));
   }
 
-  /** Where a random one of the servers listens; it may have died since, and it may be frozen. */
+  /** The URL of a random server, which may be dead or frozen. */
   get url() {
     const urls = [...this.#members].flatMap(({ url, leaving }) => (url && !leaving ? url : []));
     return urls[Math.floor(Math.random() * urls.length)] ?? "http://127.0.0.1:1";
   }
 
-  /** How many workers could take up a run now. */
+  /** The number of workers that could claim a run now. */
   get workers() {
     return [...this.#members].filter((member) => member.role === "worker" && isAble(member)).length;
   }
@@ -144,7 +144,7 @@ export class Fleet {
       for (const way of ways) await (isSilent ? way?.silence() : way?.refuse());
       await wait(this.#leaseMs + 500 + Math.random() * 1000);
       for (const way of ways) await way?.heal();
-      // It handles delayed input before it counts as recovered.
+      // It must handle delayed input before it counts as recovered.
       await wait(this.#leaseMs);
       member.frozen = false;
     })().finally(() => this.#thaws.delete(thaw));
@@ -183,7 +183,7 @@ export class Fleet {
     await Promise.all(left.map(ended));
   }
 
-  /** Lets everybody end in order. */
+  /** Shuts all members down with SIGTERM. */
   async stop() {
     this.#stopped = true;
     await Promise.all(this.#thaws);

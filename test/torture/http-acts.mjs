@@ -15,7 +15,7 @@
  * @property {(prefix: string) => string} newId
  */
 
-/** Something that must never be. */
+/** A violated promise. */
 export class Wrong extends Error {}
 
 const sessionsMax = 4;
@@ -112,7 +112,7 @@ async function run(user) {
       // A reader that misses a delta gets the answer from here.
       if (event.type === "round-finished") text = String(event.message.content);
       if (event.type === "run-finished" || event.type === "run-failed") ended = event.type;
-      // Leaves now and then, and rejoins where it left.
+      // Disconnects in one of five cases, and rejoins at the last event id.
       if (Math.random() < 0.2) break;
     }
     place = events.lastEventId;
@@ -147,7 +147,7 @@ async function watch(user) {
   const failed = new AbortController();
   const signal = AbortSignal.any([user.signal, failed.signal]);
   const writing = sayAll(user, session, watchedTurns);
-  // Missing entries are not waited for, and others not for long.
+  // Reading must not wait for entries that do not exist, and must not wait long for others.
   writing.then(
     () => setTimeout(() => failed.abort(), seenMsMax).unref(),
     () => failed.abort(),

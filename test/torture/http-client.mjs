@@ -13,7 +13,7 @@ import { vanishings } from "./http-vanish.mjs";
  * @property {Record<string, number>} unexpected failures, by sentence
  */
 
-/** How a server that shuts down may refuse. */
+/** The codes with which a server that shuts down may refuse a request. */
 const endingCodes = new Set(["CONNECTION_FAILED", "DRAINING", "STORE_CLOSED"]);
 const victimUsesMax = 40;
 const [address = "", tag = "", users = "1", vanishing = "1"] = process.argv.slice(2);

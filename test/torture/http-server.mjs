@@ -67,10 +67,10 @@ process.once("SIGTERM", async () => {
   await server.close({ drainMs: Number(drainMs) });
   await manager[Symbol.asyncDispose]();
   await store.close();
-  // A turn of the event loop, in which sockets that were closed say so.
+  // Gives closed sockets one turn of the event loop to emit `close`.
   setImmediate(() => {
     process.send?.({ open: open.size, cut, failures });
-    // Nothing else may keep the process alive.
+    // The IPC channel is the only handle that may still keep the process alive.
     process.disconnect();
   });
 });

@@ -41,7 +41,7 @@ const warmMsMax = 60_000;
 const drainMsMax = 10_000;
 const exitMsMax = 5_000;
 const samplesCompared = 5;
-/** The allocator gives memory back as it likes, and a slow machine has not had the 1,000 ended runs that a server keeps. */
+/** Includes memory that the allocator has not returned, and up to 1,000 ended runs that a server keeps. */
 const growthBytesMax = 16_000_000;
 const residentGrowthMax = 1.1;
 

@@ -14,7 +14,7 @@ import { openAt } from "../faults/programs/open-at.mjs";
 
 const violationsMax = 20;
 
-/** The output of writers: what they tried, what was acknowledged where, and what failed. */
+/** The appends of writers, from their output: attempted, acknowledged with position, failed. */
 export class Ledger {
   /** The session that each entry was tried in. @type {Map<string, string>} */
   tried = new Map();
@@ -25,7 +25,7 @@ export class Ledger {
   /** Violations reported by writers or observers. @type {string[]} */
   wrong = [];
 
-  /** How many entries were tried and neither acknowledged nor given up in an orderly way. */
+  /** The number of entries whose append was attempted and whose result is unknown. */
   get unknown() {
     return this.tried.size - this.done.size;
   }

@@ -47,7 +47,7 @@ export async function runTrial(trial, limits) {
         told = started;
         report(`${Math.round((started - begin) / 1000)} s: ${strikes} strikes, ${ledger.done.size} acknowledged.`);
       }
-      // Where everybody is still about to begin, the next strike comes as soon as one has.
+      // If no process could be killed yet, try again in 5 ms.
       await wait(struck ? Math.max(0, started + everyMs - Date.now()) : 5);
     }
     await crew.stop();

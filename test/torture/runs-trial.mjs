@@ -108,7 +108,7 @@ class People {
 
   /** @param {string} address */
   static async open(address) {
-    // Its server may only just have been built.
+    // Imported here, because dist/ may have been built by this process.
     const { SessionManager } = await import("skein");
     const store = await openAt(address);
     const manager = new SessionManager({ store });
@@ -116,7 +116,7 @@ class People {
     return new People(store, manager);
   }
 
-  /** Asks for another run wherever none is open, and asks twice, as after a lost answer. */
+  /** Requests a run in each session without an open run, twice, as after a lost response. */
   async ask() {
     for (const sessionId of sessions) {
       if ((await this.store.head(sessionId))?.openRuns.length !== 0) continue;
@@ -128,14 +128,14 @@ class People {
     }
   }
 
-  /** Answers all that waits for an answer. */
+  /** Answers all open questions. */
   async answer() {
     const { items } = await this.#manager.runs({ state: "parked" });
     for (const { sessionId, questions } of items) {
       for (const { question } of questions) {
         const yes = () => this.#manager.approve(sessionId, question);
         const no = () => this.#manager.deny(sessionId, question);
-        // Now and then two users answer at the same time, and one of them is first.
+        // In half of the cases, two users answer at the same time, and the first answer counts.
         await Promise.allSettled((Math.random() < 0.5 ? [yes, no] : [yes]).map((answer) => answer()));
       }
     }
@@ -180,7 +180,7 @@ class WorkerCrew {
     for (let i = 0; i < count; i++) this.#hireOne();
   }
 
-  /** Kills a random one of those that have a run, as a power cut would, and hires another; false while none has one. */
+  /** Kills a random process that has a run with SIGKILL and starts another one. Returns false if no process has a run. */
   killOne() {
     const early = Math.random() < earlyShare;
     const working = [...this.#workers].filter(({ underWay, rows, killed }) => {

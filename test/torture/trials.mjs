@@ -32,7 +32,7 @@ import { redisMissing, startRedis } from "../../scripts/redis.mjs";
 /** The configuration with which a Redis server keeps every acknowledged write, also when it is killed. */
 const durable = ["--appendonly", "yes", "--appendfsync", "always"];
 const awayMsMax = 100;
-/** How many files killed writers may leave. */
+/** The number of temporary files that killed writers may leave. */
 const leftMax = 30;
 const nothing = () => null;
 
@@ -50,7 +50,7 @@ export const trials = [
     kind: "restarts",
     store: "postgres",
     missing: nothing,
-    // As an operator would, as one in a hurry would, and as a power cut would.
+    // A smart shutdown, an immediate shutdown, and a crash.
     open: () => postgresPlace((server) => restart(server, [null, "SIGQUIT", "SIGKILL"])),
   },
   {

@@ -233,6 +233,7 @@ async function textOf(response: IncomingMessage): Promise<string> {
   return Buffer.concat(chunks).toString();
 }
 
+/** The object of a listing, from the text after its opening tag. */
 function objectOf(item: string): S3Object {
   return {
     key: fieldOf(item, "Key") ?? "",

@@ -16,11 +16,12 @@ export function groupByRunner(runs: readonly RunView[]): readonly RunnerRuns[] {
     const runner = run.agent ?? run.group ?? "";
     groups.set(runner, [...(groups.get(runner) ?? []), run]);
   }
-  const timeOf = ({ requestedAt, startedAt }: RunView): string => requestedAt ?? startedAt ?? "";
+  // Ids of runs grow, so they order runs of the same millisecond.
+  const orderOf = ({ requestedAt, startedAt, runId }: RunView): string => `${requestedAt ?? startedAt ?? ""} ${runId}`;
   return [...groups]
     .sort(([one], [other]) => (one < other ? -1 : 1))
     .map(([runner, waiting]) => ({
       runner,
-      runs: waiting.sort((one, other) => (timeOf(one) < timeOf(other) ? -1 : 1)),
+      runs: waiting.sort((one, other) => (orderOf(one) < orderOf(other) ? -1 : 1)),
     }));
 }

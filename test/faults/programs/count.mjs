@@ -1,4 +1,4 @@
-// Raises a variable of a session by one, again and again, each time on the version that it has read.
+// Increments a variable of a session repeatedly, each time with compare-and-set on the version that it has read.
 // node count.mjs <address> <session> <times>; prints "done" and how many conflicts there were.
 import { openAt } from "./open-at.mjs";
 

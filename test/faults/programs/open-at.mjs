@@ -1,5 +1,5 @@
 /**
- * Opens the store that an address names: a URL, and after a `#` what a URL cannot say: the schema in PostgreSQL, the
+ * Opens the store that an address names: a URL, and after a `#` the options that a URL cannot hold: the schema in PostgreSQL, the
  * beginning of all keys in Redis, the durability of files.
  * @param {string} address
  * @returns {Promise<import("skein").SessionStore>}

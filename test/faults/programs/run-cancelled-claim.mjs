@@ -15,7 +15,7 @@ store.append = async (id, drafts, options) => {
     return await append(id, drafts, options);
   } finally {
     console.log("claimed");
-    // Nothing more is done until the process is killed.
+    // Waits here until it is killed.
     await lines.next();
   }
 };

@@ -25,7 +25,7 @@ const tools = ["get_weather", "list_orders", "send_card", "find_order"].map((nam
     },
   }),
 );
-// So long that providers cache it.
+// Long enough that providers cache it.
 const prompt = `You keep orders. First version. ${"Every rule of the shop is written down here. ".repeat(120)}`;
 const agent = createAgent({ name: "clerk", prompt, model, tools, builtInTools: false });
 const manager = await openManager({ store: `sqlite:${path}` });

@@ -44,7 +44,7 @@ async function goOn(sessionId) {
     await run.synchronize().finally(() => print(`end ${run.runId} ${run.status}`));
   } catch (error) {
     const { code } = /** @type {{ code?: string }} */ (error);
-    // Another has it, had it, or stopped it.
+    // Another process has claimed, finished or cancelled the run.
     if (!["SESSION_BUSY", "CONFLICT", "ABORTED", "LEASE_LOST"].includes(code ?? "")) print(`wrong ${error}`);
   } finally {
     busy.delete(sessionId);

@@ -1,4 +1,4 @@
-// Keeps a run of calls and results, and prints the id of each row that was acknowledged.
+// Stores a run of calls and results, and prints the id of each acknowledged row.
 // node run-write.mjs <file|jsonl|sqlite> <path> <session id> <start|resume|hold|fill>
 import { writeSync } from "node:fs";
 import { resumeSession, Session } from "../../../src/index.ts";

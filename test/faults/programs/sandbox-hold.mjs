@@ -1,4 +1,4 @@
-// Opens a local sandbox, writes a file, records it, says its id, and then holds it until it is killed.
+// Opens a local sandbox, writes a file, records it, prints its id, and keeps it open until it is killed.
 // node sandbox-hold.mjs <path of the registry's file>
 import { writeSync } from "node:fs";
 import { localBackend } from "skein/sandbox";

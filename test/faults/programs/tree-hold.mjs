@@ -1,4 +1,4 @@
-// Opens a session's file, appends once, says so, and then holds it until it is killed.
+// Opens a session's file, appends once, prints a line, and keeps the file open until it is killed.
 // node tree-hold.mjs <path>
 import { writeSync } from "node:fs";
 import { SessionTree } from "skein";

@@ -20,7 +20,7 @@ for (const url of [
   const store = await openStore(url, { create: true });
   stores.push(store);
   await store.create(createHeader({ id: "kept", userId: "ann" }));
-  // So many that a log gets an index.
+  // Enough entries that the log gets an index.
   for (let i = 0; i < 5; i++) {
     await store.append(
       "kept",

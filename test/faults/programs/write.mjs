@@ -29,7 +29,7 @@ for (const id of sessions) {
 await Promise.all(Array.from({ length: Number(lanes) }, (_, lane) => writeLane(`${tag}.${lane}`)));
 await store.close();
 process.stdin.destroy();
-// A connection that was just being made may take a moment to be given up.
+// Closing a connection that is still being established takes a moment.
 const given = Date.now() + 1000;
 while (process.getActiveResourcesInfo().includes("Timeout") && Date.now() < given) await turn();
 if (process.getActiveResourcesInfo().includes("Timeout"))
@@ -49,7 +49,7 @@ async function writeLane(lane) {
     const seq = entries[0]?.seq ?? -1;
     say(`done ${session} ${seq} ${ids}`);
     if (i % readEvery === 0) await readBack(session, drafts[0]?.id ?? "", seq);
-    // With a synchronous store, there would be no moment in which to receive the end of the input.
+    // A synchronous store never yields to the event loop, so the end of the input would not be noticed.
     await turn();
   }
 }
