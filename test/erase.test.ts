@@ -41,10 +41,15 @@ afterEach(async () => {
 
 for (const backend of backends) {
   describe(`erasing a person from the ${backend.name} store`, () => {
-    const inWorld = async (run: (world: World, store: SessionStore) => Promise<void>): Promise<void> => {
+    const inWorld = async (
+      run: (world: World, store: SessionStore) => Promise<void>,
+      options: { readonly files?: boolean } = {},
+    ): Promise<void> => {
       await using store = await backend.open(join(directory, "store"));
-      await run(await makeWorld(store, word), store);
+      await run(await makeWorld(store, word, options), store);
     };
+    const inWorldWithoutFiles = (run: (world: World, store: SessionStore) => Promise<void>): Promise<void> =>
+      inWorld(run, { files: false });
 
     test("leaves no trace of their words in any call, and does not change anything of others", () =>
       inWorld(async ({ manager, untouched, sessions }, store) => {
@@ -60,7 +65,7 @@ for (const backend of backends) {
       }));
 
     test("leaves out of contexts what their edits had left out or replaced", () =>
-      inWorld(async ({ manager }, store) => {
+      inWorldWithoutFiles(async ({ manager }, store) => {
         await manager.erase({ userId: ADA });
         const edits = [];
         for (const id of [1, 2, 3, 4]) edits.push(bodyOf((await store.getEntry("group", `group-edit-${id}`)) as Entry));
@@ -90,7 +95,7 @@ for (const backend of backends) {
       }));
 
     test("reports what forks of others keep, and erases it there if a later erasure asks for it", () =>
-      inWorld(async ({ manager, forks }, store) => {
+      inWorldWithoutFiles(async ({ manager, forks }, store) => {
         const report = await manager.erase({ userId: ADA });
         expect(new Set(report.keptByForks.map(({ forkId }) => forkId))).toEqual(new Set(forks));
         const traces = (await tracesOf(store, word)).filter((trace) => !trace.startsWith("search"));
@@ -101,7 +106,7 @@ for (const backend of backends) {
       }));
 
     test("records them as the author when runs and merges repeat their words, also in their archive", () =>
-      inWorld(async ({ manager }, store) => {
+      inWorldWithoutFiles(async ({ manager }, store) => {
         const forms = new Set<string>();
         for (const id of ["steered", "clash"])
           for await (const entry of store.read(id))
@@ -135,7 +140,7 @@ for (const backend of backends) {
       }));
 
     test("does not change deleted sessions of others, their times included", () =>
-      inWorld(async ({ manager }, store) => {
+      inWorldWithoutFiles(async ({ manager }, store) => {
         await store.create(createHeader({ id: "discarded", userId: BOB }), { entries: [said("discarded-1", "mine")] });
         await store.delete("discarded");
         const before = new Date(Date.now() + 1).toISOString();
@@ -244,7 +249,7 @@ for (const backend of backends) {
       }));
 
     test("erases one session, and not the others of its user", () =>
-      inWorld(async ({ manager }, store) => {
+      inWorldWithoutFiles(async ({ manager }, store) => {
         const before = await store.count({ userId: BOB });
         const report = await manager.erase({ sessionId: "branch" });
         expect(report).toMatchObject({ sessions: 1, keptByForks: [] });
@@ -253,7 +258,7 @@ for (const backend of backends) {
       }));
 
     test("finds their words also if a session between theirs and a fork is deleted", () =>
-      inWorld(async ({ manager }, store) => {
+      inWorldWithoutFiles(async ({ manager }, store) => {
         await store.create(createHeader({ id: "alone", userId: ADA }), { entries: [said("alone-1", word)] });
         await store.fork("alone", createHeader({ id: "between", userId: ADA }));
         await store.append("between", [said("between-1", "nothing")]);
@@ -271,7 +276,7 @@ for (const backend of backends) {
       }));
 
     test("keeps entries appended directly after a log was replaced, also after it is opened again", () =>
-      inWorld(async (_, store) => {
+      inWorldWithoutFiles(async (_, store) => {
         const entries: Entry[] = [];
         for await (const entry of store.read("calm")) entries.push(entry);
         await store.append("calm", [said("calm-2", "first")]);
@@ -287,7 +292,7 @@ for (const backend of backends) {
       }));
 
     test("keeps the checkpoints of a session that it has cleaned", () =>
-      inWorld(async ({ manager }, store) => {
+      inWorldWithoutFiles(async ({ manager }, store) => {
         const kept = await manager.checkpoint("group");
         await manager.erase({ userId: ADA }, { forks: "erase" });
         expect(await store.loadCheckpoint(kept.id)).toEqual(kept);
@@ -300,7 +305,7 @@ for (const backend of backends) {
       }));
 
     test("lets other users continue an erased session", () =>
-      inWorld(async ({ manager }, store) => {
+      inWorldWithoutFiles(async ({ manager }, store) => {
         await manager.erase({ userId: ADA }, { forks: "erase" });
         for (const id of ["group", "fork", "trunk"]) {
           const { version } = (await store.head(id)) ?? { version: 0 };

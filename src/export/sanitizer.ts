@@ -1,7 +1,7 @@
 import { checkArgument, checkOptionsOf, type KeysOf } from "../session/check-arguments.ts";
 import { homedir } from "node:os";
 import { JSON_DEPTH_MAX } from "../internal/json.ts";
-import { isSecretMember, isTelling, SECRET_PATTERNS } from "./secret-patterns.ts";
+import { isSecretMember, isSecretPair, isTelling, SECRET_PATTERNS, type SecretPattern } from "./secret-patterns.ts";
 
 /**
  * Replaces secrets and home directories by placeholders.
@@ -57,6 +57,8 @@ export function sanitizeText(text: string): string {
 const LITERALS_MAX = 1000;
 /** How many characters one step searches: one pattern on a long text, or all patterns on short texts. */
 const STEP_CHARACTERS = 128 * 1024;
+/** How far a pattern looks behind its match. */
+const LOOKBEHIND_CHARACTERS = 32;
 /** How many levels of JSON within texts are searched. */
 const NESTED_TEXTS_MAX = 4;
 
@@ -129,12 +131,13 @@ class SecretSanitizer implements SteppedSanitizer {
       return items;
     }
     const carried = dataOf(value);
+    const isPair = isSecretPair(value);
     const entries: [string, unknown][] = [];
     for (const [key, item] of Object.entries(value)) {
       const harmless =
         key === "data" && carried !== null
           ? yield* this.#carried(item as string, carried)
-          : yield* this.#walk(item, isSecretMember(key, item), depth + 1, nested);
+          : yield* this.#walk(item, isSecretMember(key, item) || (isPair && key === "value"), depth + 1, nested);
       entries.push([key, harmless]);
     }
     return Object.fromEntries(entries);
@@ -147,16 +150,13 @@ class SecretSanitizer implements SteppedSanitizer {
 
   *#text(text: string, nested: number): Generator<void, string> {
     let result = text;
-    for (const { pattern, confirms } of SECRET_PATTERNS) {
+    for (const searched of SECRET_PATTERNS) {
       this.#looked += result.length;
       if (this.#looked > STEP_CHARACTERS) {
         this.#looked = 0;
         yield;
       }
-      result = result.replace(pattern, (...found) => {
-        const { before = "", secret = "" } = found.at(-1) as { before?: string; secret?: string };
-        return confirms?.(secret) === false ? (found[0] as string) : `${before}${this.#hide(secret)}`;
-      });
+      result = yield* this.#replaceFound(result, searched);
     }
     if (!this.#learning) {
       if (result.length > STEP_CHARACTERS) yield;
@@ -165,6 +165,38 @@ class SecretSanitizer implements SteppedSanitizer {
     if (this.#home !== null) result = result.replace(this.#home, "~");
     result = result.replace(HOME_DIRECTORIES, "~");
     return nested < NESTED_TEXTS_MAX && /^\s*[[{]/.test(result) ? yield* this.#json(result, nested + 1) : result;
+  }
+
+  /** Replaces the secrets that a pattern finds, in steps on a long text if the pattern has a `matchMax`. */
+  *#replaceFound(text: string, { pattern, confirms, matchMax }: SecretPattern): Generator<void, string> {
+    const harmless = (
+      whole: string,
+      { before = "", secret = "" }: { before?: string; secret?: string } = {},
+    ): string => (confirms?.(secret) === false ? whole : `${before}${this.#hide(secret)}`);
+    if (matchMax === undefined || text.length <= STEP_CHARACTERS + matchMax)
+      return text.replace(pattern, (...found) => harmless(found[0], found.at(-1)));
+    const pieces: string[] = [];
+    const stepCharacters = Math.max(STEP_CHARACTERS, matchMax);
+    for (let at = 0; at < text.length; ) {
+      const from = Math.max(0, at - LOOKBEHIND_CHARACTERS);
+      const end = Math.min(at + stepCharacters, text.length);
+      const part = text.slice(from, end + matchMax);
+      pattern.lastIndex = at - from;
+      for (let found = pattern.exec(part); found !== null; found = pattern.exec(part)) {
+        const start = from + found.index;
+        // The next step finds it, with all of its text.
+        if (start >= end) break;
+        pieces.push(text.slice(at, start), harmless(found[0], found.groups));
+        at = start + found[0].length;
+      }
+      if (at < end) {
+        pieces.push(text.slice(at, end));
+        at = end;
+      }
+      pattern.lastIndex = 0;
+      yield;
+    }
+    return pieces.join("");
   }
 
   /** Searches a text that is JSON: it may hold a secret in escaped form, or under a key that names a secret. */

@@ -1,3 +1,5 @@
+import { defined } from "../internal/defined.ts";
+
 /** Patterns of vendors' keys and tokens, and of our own, recognised by their prefix. Each must contain a digit. */
 const VENDOR_TOKENS: readonly string[] = [
   "sk-[A-Za-z0-9_-]{16,}",
@@ -74,6 +76,11 @@ export interface SecretPattern {
   readonly pattern: RegExp;
   /** Confirms that a match is a secret (default: every match is). */
   readonly confirms?: (found: string) => boolean;
+  /**
+   * The maximum number of characters of a match, for a pattern that is slow on long texts: they are searched in parts, so that
+   * a server can do other work between two of them.
+   */
+  readonly matchMax?: number;
 }
 
 /**
@@ -105,6 +112,13 @@ const PARAMETER = String.raw`[\w-]{1,40}=(?:\\{0,7}"[^"\\\n]{0,2048}\\{0,7}"|[^\
 const QUOTED_PARAMETER = String.raw`[\w-]{1,40}=\\{0,7}"[^"\\\n]{6,2048}\\{0,7}"`;
 const COOKIE = String.raw`[\w.!#$%&*+^|~-]{1,128}=[^\s;,"'\\]{1,4096}`;
 const ASSIGN = String.raw`[ \t]{0,8}(?:=>|:=|[:=]|%3[AD])[ \t]{0,8}`;
+
+/** The end of a name in quotes, also as a key in brackets: `headers["Authorization"]`. */
+const NAME_END = `(?:${QUOTE}(?:[ \\t]{0,4}\\])?)?`;
+/** Between a name and its value in an object with both: `"name": "DB_PASSWORD", "value": "`, also in YAML. */
+const VALUE_OF_NAME = String.raw`(?:${QUOTE})?(?:,|(?=\s|\\{1,7}n))(?:\s|\\{1,7}n){0,80}(?:${QUOTE})?value(?:${QUOTE})?[ \t]{0,8}:[ \t]{0,8}`;
+/** The name of an object with a name and a value. */
+const NAMED = String.raw`(?<![\w-])(?:name|key)(?:${QUOTE})?[ \t]{0,8}:[ \t]{0,8}(?:${QUOTE})?[\w-]{0,60}?(?:${NAME}|_key|_pass|authorization)`;
 
 /** Between an option and its value: a space, an equals sign, or `", "` in a list of arguments. */
 const AFTER_OPTION = String.raw`(?:[ \t]{1,8}|=|["'],[ \t]{0,8}["'])`;
@@ -144,6 +158,11 @@ const COMMANDS: readonly (readonly [command: string, option: string])[] = [
 
 const COMMAND_OPTION = COMMANDS.map(([command, option]) => `${command}${UP_TO}${option}`).join("|");
 
+/** More than the characters of a command up to an option, with a value of at most 4,096. */
+const COMMAND_MAX = 8 * 1024;
+/** More than the characters of a command up to an option, with 101 cookies. */
+const COMMAND_WITH_COOKIES_MAX = 512 * 1024;
+
 /** Every way in which a secret is recognised, the most certain first. */
 export const SECRET_PATTERNS: readonly SecretPattern[] = [
   // A key that was cut off before its end is a secret up to the end of the text.
@@ -172,7 +191,10 @@ export const SECRET_PATTERNS: readonly SecretPattern[] = [
     `(?<quote>${QUOTE})(?:proxy-)?authorization[ \\t]{0,4}:(?![ \\t]{0,8}${SCHEME}[\\w-]{1,40}=\\k<quote>)[ \\t]{0,8}${SCHEME}`,
     QUOTED_WHOLE,
   ),
-  named(`authorization(?:${QUOTE})?(?:${ASSIGN}|,[ \\t]{0,8})(?<quote>${QUOTE})${SCHEME}`, QUOTED_WHOLE),
+  named(
+    `authorization${NAME_END}(?:${ASSIGN}|,[ \\t]{0,8})(?<quote>${QUOTE})(?!value\\k<quote>)${SCHEME}`,
+    QUOTED_WHOLE,
+  ),
   named(
     `(?<![\\w-])(?:-H|--header)${AFTER_OPTION}?(?<quote>${QUOTE})[\\w-]{0,40}?${NAME}[ \\t]{0,4}:[ \\t]{0,8}`,
     QUOTED_WHOLE,
@@ -199,15 +221,18 @@ export const SECRET_PATTERNS: readonly SecretPattern[] = [
   named(
     `(?<![\\w-])curl${UP_TO}(?:-[A-Za-z0-9#]{0,10}[uU]|--user|--proxy-user|--auth)(?:${AFTER_OPTION})?${LOGIN}`,
     "[^\\s\"'\\\\]{1,256}",
+    { matchMax: COMMAND_MAX },
   ),
-  named(`(?<![\\w-])(?:http|https|xh)${UP_TO}(?:-a|--auth)(?:${AFTER_OPTION})${LOGIN}`, "[^\\s\"'\\\\]{1,256}"),
+  named(`(?<![\\w-])(?:http|https|xh)${UP_TO}(?:-a|--auth)(?:${AFTER_OPTION})${LOGIN}`, "[^\\s\"'\\\\]{1,256}", {
+    matchMax: COMMAND_MAX,
+  }),
   named(
     `(?<![\\w-])curl${UP_TO}(?:-[A-Za-z0-9#]{0,10}b|--cookie)(?:${AFTER_OPTION})?["']?`,
     `${COOKIE}(?:;[ \\t]{0,4}${COOKIE}){0,100}`,
-    { exactCase: true },
+    { exactCase: true, matchMax: COMMAND_WITH_COOKIES_MAX },
   ),
-  named(`(?<![\\w-])(?:${COMMAND_OPTION})(?<quote>["'])(?!,)`, QUOTED, { exactCase: true }),
-  named(`(?<![\\w-])(?:${COMMAND_OPTION})`, `(?!-)${bare(1)}`, { exactCase: true }),
+  named(`(?<![\\w-])(?:${COMMAND_OPTION})(?<quote>["'])(?!,)`, QUOTED, { exactCase: true, matchMax: COMMAND_MAX }),
+  named(`(?<![\\w-])(?:${COMMAND_OPTION})`, `(?!-)${bare(1)}`, { exactCase: true, matchMax: COMMAND_MAX }),
   named(
     `(?<![\\w-])(?:echo|printf)(?:[ \\t]{1,8}-n|[ \\t]{1,8}["']?%s(?:\\\\\\\\?n)?["']?)?[ \\t]{1,8}["']?`,
     `[^\\s"'|\\\\]{1,256}(?=["']?[ \\t]{0,8}\\|[^\\n|;]{0,200}--password-stdin)`,
@@ -225,7 +250,13 @@ export const SECRET_PATTERNS: readonly SecretPattern[] = [
   },
   named(`${VARIABLE}=(?<quote>${QUOTE})`, QUOTED, { exactCase: true }),
   named(`${VARIABLE}=`, bare(1), { exactCase: true }),
-  named(`${NAME}(?:${QUOTE})?${ASSIGN}(?<quote>${QUOTE})`, QUOTED),
+  named(`(?:${NAME}|(?<=[A-Z0-9])_(?:KEY|PASS))${NAME_END}${ASSIGN}(?<quote>${QUOTE})`, QUOTED),
+  // The arguments of a call, such as `set("X-Api-Key", "…")`.
+  named(`${NAME}${QUOTE},[ \\t]{0,8}(?<quote>${QUOTE})`, "[^\\s]{8,200}?(?=\\k<quote>[ \\t]{0,4}\\))", {
+    random: true,
+  }),
+  named(`${NAMED}${VALUE_OF_NAME}(?<quote>${QUOTE})`, QUOTED),
+  named(`${NAMED}${VALUE_OF_NAME}`, bare(1)),
   named(`--(?:[\\w-]{0,40}?${NAME}|pass)(?:=|[ \\t]{1,8}|${QUOTE},[ \\t]{0,8})(?<quote>${QUOTE})`, QUOTED),
   named(`--(?:[\\w-]{0,40}?${NAME}|pass)(?:=|[ \\t]{1,8})`, `(?!-)${bare(1)}`),
   named(`${NAME}(?:${QUOTE})?${ASSIGN}`, bare(8), { random: true }),
@@ -250,6 +281,12 @@ const SECRET_NAME = new RegExp(`(?:${NAME}|_key|_pass|authorization|^(?:set-)?co
 /** Whether a name is that of a secret. */
 export function isSecretName(name: string): boolean {
   return SECRET_NAME.test(name);
+}
+
+/** Whether an object has a secret as its `value`, according to its `name` or `key`, as a header or a variable often has. */
+export function isSecretPair(value: object): boolean {
+  const { name, key = name } = value as { readonly name?: unknown; readonly key?: unknown };
+  return "value" in value && typeof key === "string" && isSecretName(key);
 }
 
 /** Whether a value in the position of a secret is a real one, and not a placeholder or a variable. */
@@ -287,9 +324,14 @@ function looksRandom(text: string): boolean {
 function named(
   before: string,
   secret: string,
-  { exactCase = false, random = false }: { readonly exactCase?: boolean; readonly random?: boolean } = {},
+  {
+    exactCase = false,
+    random = false,
+    matchMax,
+  }: { readonly exactCase?: boolean; readonly random?: boolean; readonly matchMax?: number } = {},
 ): SecretPattern {
   return {
+    ...defined({ matchMax }),
     pattern: new RegExp(`(?<before>${before})(?<secret>${secret})`, exactCase ? "g" : "gi"),
     confirms: (found) => isTelling(found) && (!random || looksRandom(found)),
   };

@@ -51,7 +51,8 @@ export class NodeListener {
       },
       (request, response) => {
         this.#track(request, response);
-        void listener(request, response);
+        if (hostsOf(request) > 1) refuse(response, "The request has more than one Host header.");
+        else void listener(request, response);
       },
     );
     this.#server.on("clientError", refuseUnreadable);
@@ -129,6 +130,18 @@ export class NodeListener {
     clearInterval(this.#timer);
     this.#timer = null;
   }
+}
+
+/** How many `Host` headers a request has: Node keeps the first, and a proxy in front may have used another. */
+function hostsOf({ rawHeaders }: IncomingMessage): number {
+  return rawHeaders.filter((text, index) => index % 2 === 0 && text.toLowerCase() === "host").length;
+}
+
+/** Answers a request that is not passed to the application. */
+function refuse(response: ServerResponse, detail: string): void {
+  const body = JSON.stringify(problemOf(new HttpError("INVALID_REQUEST", detail)));
+  const type = "application/problem+json";
+  response.writeHead(400, { connection: "close", "content-type": type, "x-content-type-options": "nosniff" }).end(body);
 }
 
 /** Announces that the connection closes after this answer, unless its headers are already sent. */

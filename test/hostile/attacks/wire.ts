@@ -130,7 +130,8 @@ export const headerTricks: readonly Attack[] = attacks(
   sent("has a space in the name of a header", ({ head }) => [head("GET", "/api/me", "X A: b")]),
   sent("folds a header over two lines", ({ head }) => [head("GET", "/api/me", "X-A: a", " b")], 400),
   sent("has no host", () => ["GET /api/me HTTP/1.1\r\nConnection: close\r\n\r\n"]),
-  sent("has two hosts", () => ["GET /api/me HTTP/1.1\r\nHost: a\r\nHost: b\r\nConnection: close\r\n\r\n"], 401),
+  sent("has two hosts and a token", ({ head }) => [head("GET", "/api/me", "Host: evil.example")], 400),
+  sent("has two tokens", ({ head }) => [head("GET", "/api/me", "Authorization: Bearer x")], 401),
   sent("has a host that is none", () => ["GET /api/me HTTP/1.1\r\nHost: a b\r\nConnection: close\r\n\r\n"], 400),
   sent(
     "asks for another host's address",
