@@ -79,6 +79,8 @@ export async function makeWorld(store: SessionStore, word: string): Promise<Worl
       "steered-fork",
       "clash",
       "asked",
+      "outer",
+      "inner",
     ],
   };
 }
@@ -215,6 +217,7 @@ function repeatedBefore(word: string): EntryDraft[] {
 /** Sessions of his in which runs and merges repeat her words, and checkpoints that she made. */
 async function makeRepetitions(store: SessionStore, manager: SessionManager, word: string): Promise<void> {
   await runWith(store, manager, word);
+  await runInsideWith(store, manager, word);
   await makeClash(store, manager, word);
   await store.create(createHeader({ id: "marked", userId: BOB }), { entries: [said("marked-1", "mine")] });
   await store.fork("marked", createHeader({ id: "marked-deleted", userId: BOB }));
@@ -279,6 +282,28 @@ async function runWith(store: SessionStore, manager: SessionManager, word: strin
   }
   await Promise.resolve(cancelled).catch(() => {});
   await store.fork("steered", createHeader({ id: "steered-fork", userId: BOB }));
+}
+
+/** Runs of his inside the tool of another run, whose calls she denies with a reason, in the session of either run. */
+async function runInsideWith(store: SessionStore, manager: SessionManager, word: string): Promise<void> {
+  for (const id of ["outer", "inner"]) await store.create(createHeader({ id, userId: BOB }));
+  const agentOf = (name: string, tool: string, execute: () => Promise<unknown>, needsApproval = false) => {
+    const toolCalls = [{ id: tool, name: tool, arguments: "{}" }];
+    const model = scripted([{ role: "assistant", content: "", toolCalls }, "as you wish"]);
+    const tools = [
+      defineTool({ name: tool, description: tool, parameters: { type: "object" }, needsApproval, execute }),
+    ];
+    return createAgent({ name, prompt: "", model, builtInTools: false, tools });
+  };
+  for (const answered of ["outer", "inner"]) {
+    const inner = agentOf("inner", "look", async () => "nothing", true);
+    const outer = agentOf("outer", "ask", async () => void (await manager.run("inner", inner, "look")));
+    for await (const event of manager.run("outer", outer, "begin")) {
+      if (event.type !== "approval-required") continue;
+      const denial = { reason: `${answered} not with ${word}` };
+      await manager.deny(answered, event.approval.question, denial, { actor: { userId: ADA, admin: true } });
+    }
+  }
 }
 
 /** Her turns, variables and extension messages in a branch, under ids that his session has used for others meanwhile. */
