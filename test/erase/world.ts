@@ -81,6 +81,10 @@ export async function makeWorld(store: SessionStore, word: string): Promise<Worl
       "asked",
       "outer",
       "inner",
+      "outer-2",
+      "inner-2",
+      "woven",
+      "woven-branch",
     ],
   };
 }
@@ -219,6 +223,7 @@ async function makeRepetitions(store: SessionStore, manager: SessionManager, wor
   await runWith(store, manager, word);
   await runInsideWith(store, manager, word);
   await makeClash(store, manager, word);
+  await makeOwnStrategy(store, manager, word);
   await store.create(createHeader({ id: "marked", userId: BOB }), { entries: [said("marked-1", "mine")] });
   await store.fork("marked", createHeader({ id: "marked-deleted", userId: BOB }));
   const actor = { userId: ADA, admin: true };
@@ -286,7 +291,6 @@ async function runWith(store: SessionStore, manager: SessionManager, word: strin
 
 /** Runs of his inside the tool of another run, whose calls she denies with a reason, in the session of either run. */
 async function runInsideWith(store: SessionStore, manager: SessionManager, word: string): Promise<void> {
-  for (const id of ["outer", "inner"]) await store.create(createHeader({ id, userId: BOB }));
   const agentOf = (name: string, tool: string, execute: () => Promise<unknown>, needsApproval = false) => {
     const toolCalls = [{ id: tool, name: tool, arguments: "{}" }];
     const model = scripted([{ role: "assistant", content: "", toolCalls }, "as you wish"]);
@@ -295,13 +299,17 @@ async function runInsideWith(store: SessionStore, manager: SessionManager, word:
     ];
     return createAgent({ name, prompt: "", model, builtInTools: false, tools });
   };
-  for (const answered of ["outer", "inner"]) {
+  for (const [outerId, innerId, answeredId] of [
+    ["outer", "inner", "outer"],
+    ["outer-2", "inner-2", "inner-2"],
+  ] as const) {
+    for (const id of [outerId, innerId]) await store.create(createHeader({ id, userId: BOB }));
     const inner = agentOf("inner", "look", async () => "nothing", true);
-    const outer = agentOf("outer", "ask", async () => void (await manager.run("inner", inner, "look")));
-    for await (const event of manager.run("outer", outer, "begin")) {
+    const outer = agentOf("outer", "ask", async () => void (await manager.run(innerId, inner, "look")));
+    for await (const event of manager.run(outerId, outer, "begin")) {
       if (event.type !== "approval-required") continue;
-      const denial = { reason: `${answered} not with ${word}` };
-      await manager.deny(answered, event.approval.question, denial, { actor: { userId: ADA, admin: true } });
+      const denial = { reason: `not with ${word}` };
+      await manager.deny(answeredId, event.approval.question, denial, { actor: { userId: ADA, admin: true } });
     }
   }
 }
@@ -318,6 +326,18 @@ async function makeClash(store: SessionStore, manager: SessionManager, word: str
   await store.append("clash-branch", drafts(`clashing ${word}`), { by: ADA });
   await store.append("clash", drafts("his"));
   await manager.merge("clash", "clash-branch", { strategy: new AppendMerge() });
+}
+
+/** A strategy that makes a turn and variables of what she wrote in a branch. */
+async function makeOwnStrategy(store: SessionStore, manager: SessionManager, word: string): Promise<void> {
+  await store.create(createHeader({ id: "woven", userId: BOB }), { entries: [said("woven-1", "the beginning")] });
+  await store.fork("woven", createHeader({ id: "woven-branch", userId: BOB }));
+  const [hers, his] = [{ [`about ${word}`]: word }, { his: "his own" }];
+  await store.append("woven-branch", [said("woven-2", word), { type: "variables", set: hers, unset: [] }], { by: ADA });
+  await store.append("woven-branch", [{ type: "variables", set: his, unset: [] }], { by: BOB });
+  const turn = { role: "user", content: `made of ${word}` } as const;
+  const merge = () => ({ turns: [turn], variables: { ...hers, ...his } });
+  await manager.merge("woven", "woven-branch", { strategy: { name: "weave", merge } });
 }
 
 /** A turn of any user. */
