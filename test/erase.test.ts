@@ -62,6 +62,8 @@ for (const backend of backends) {
         expect(await Promise.all(untouched.map((id) => digestOf(store, id)))).toEqual(before);
         expect(await readdir(join(directory, "home", "snapshots"))).toEqual([]);
         expect((await checkStore(store)).findings).toEqual([]);
+        const woven = (await store.head("woven")) as SessionHead;
+        expect((await store.settings("woven", woven.path)).variables).toEqual({ his: "his own" });
       }));
 
     test("leaves out of contexts what their edits had left out or replaced", () =>

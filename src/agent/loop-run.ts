@@ -394,7 +394,14 @@ export class LoopRun implements SessionRun {
 
 /** Whether an error concerns only the store, not the run. */
 function isOfStore(error: unknown): boolean {
-  return error instanceof StoreUnreachableError || error instanceof LeaseLostError || isLocked(error);
+  return (
+    error instanceof StoreUnreachableError || error instanceof LeaseLostError || isLocked(error) || isReadOnly(error)
+  );
+}
+
+/** Whether a store accepts no writes, as a database does during a failover. */
+function isReadOnly(error: unknown): boolean {
+  return error instanceof SessionError && error.code === "READ_ONLY";
 }
 
 /**

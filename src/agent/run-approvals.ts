@@ -1,4 +1,5 @@
 import { hostname } from "node:os";
+import { defined } from "../internal/defined.ts";
 import type { JsonObject, JsonValue } from "../internal/json.ts";
 import { uuidv7 } from "../internal/uuid.ts";
 import type { EntryOf } from "../session/log/entry.ts";
@@ -227,10 +228,12 @@ export class RunApprovals {
     around.#settledByEnclosing(question, decision);
   }
 
-  #note({ callId, question }: Approval, decision: ApprovalDecision): Promise<void> {
+  /** Records an answer, also in the log of an enclosing run, with its author, so that erasing the author finds it. */
+  #note({ callId, question }: Approval, given: ApprovalDecision): Promise<void> {
     const { runId } = this.#log;
-    const answer = { id: answerIdOf(question), runId, callId, question, decision: decision as unknown as JsonValue };
-    return this.#log.note([{ type: "approval", ...answer }], { alone: true });
+    const { by, ...decision }: ApprovalDecision & { readonly by?: string } = given;
+    const answer = { id: answerIdOf(question), runId, callId, question, decision: decision as JsonValue };
+    return this.#log.note([{ type: "approval", ...answer, ...defined({ by }) }], { alone: true });
   }
 
   /** Waits for an answer as long as the outermost run allows, because that is where someone may answer. */

@@ -90,7 +90,8 @@ export class SessionError extends Error {
 }
 
 /**
- * The server of a store cannot be reached, or the connection was lost during a call. Retrying the same call may work.
+ * The server of a store cannot be reached, lost the connection during a call, or cannot do the call now, for instance during a
+ * failover. Retrying the same call may work.
  */
 export class StoreUnreachableError extends SessionError {
   constructor(message: string, options: { readonly cause: unknown }) {

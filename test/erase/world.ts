@@ -82,6 +82,12 @@ export async function makeWorld(store: SessionStore, word: string, { files = tru
       "steered-fork",
       "clash",
       "asked",
+      "outer",
+      "inner",
+      "outer-2",
+      "inner-2",
+      "woven",
+      "woven-branch",
     ],
   };
 }
@@ -218,7 +224,9 @@ function repeatedBefore(word: string): EntryDraft[] {
 /** Sessions of his in which runs and merges repeat her words, and checkpoints that she made. */
 async function makeRepetitions(store: SessionStore, manager: SessionManager, word: string): Promise<void> {
   await runWith(store, manager, word);
+  await runInsideWith(store, manager, word);
   await makeClash(store, manager, word);
+  await makeOwnStrategy(store, manager, word);
   await store.create(createHeader({ id: "marked", userId: BOB }), { entries: [said("marked-1", "mine")] });
   await store.fork("marked", createHeader({ id: "marked-deleted", userId: BOB }));
   const actor = { userId: ADA, admin: true };
@@ -284,6 +292,31 @@ async function runWith(store: SessionStore, manager: SessionManager, word: strin
   await store.fork("steered", createHeader({ id: "steered-fork", userId: BOB }));
 }
 
+/** Runs of his inside the tool of another run, whose calls she denies with a reason, in the session of either run. */
+async function runInsideWith(store: SessionStore, manager: SessionManager, word: string): Promise<void> {
+  const agentOf = (name: string, tool: string, execute: () => Promise<unknown>, needsApproval = false) => {
+    const toolCalls = [{ id: tool, name: tool, arguments: "{}" }];
+    const model = scripted([{ role: "assistant", content: "", toolCalls }, "as you wish"]);
+    const tools = [
+      defineTool({ name: tool, description: tool, parameters: { type: "object" }, needsApproval, execute }),
+    ];
+    return createAgent({ name, prompt: "", model, builtInTools: false, tools });
+  };
+  for (const [outerId, innerId, answeredId] of [
+    ["outer", "inner", "outer"],
+    ["outer-2", "inner-2", "inner-2"],
+  ] as const) {
+    for (const id of [outerId, innerId]) await store.create(createHeader({ id, userId: BOB }));
+    const inner = agentOf("inner", "look", async () => "nothing", true);
+    const outer = agentOf("outer", "ask", async () => void (await manager.run(innerId, inner, "look")));
+    for await (const event of manager.run(outerId, outer, "begin")) {
+      if (event.type !== "approval-required") continue;
+      const denial = { reason: `not with ${word}` };
+      await manager.deny(answeredId, event.approval.question, denial, { actor: { userId: ADA, admin: true } });
+    }
+  }
+}
+
 /** Her turns, variables and extension messages in a branch, under ids that his session has used for others meanwhile. */
 async function makeClash(store: SessionStore, manager: SessionManager, word: string): Promise<void> {
   await store.create(createHeader({ id: "clash", userId: BOB }), { entries: [said("clash-1", "the beginning")] });
@@ -296,6 +329,18 @@ async function makeClash(store: SessionStore, manager: SessionManager, word: str
   await store.append("clash-branch", drafts(`clashing ${word}`), { by: ADA });
   await store.append("clash", drafts("his"));
   await manager.merge("clash", "clash-branch", { strategy: new AppendMerge() });
+}
+
+/** A strategy that makes a turn and variables of what she wrote in a branch. */
+async function makeOwnStrategy(store: SessionStore, manager: SessionManager, word: string): Promise<void> {
+  await store.create(createHeader({ id: "woven", userId: BOB }), { entries: [said("woven-1", "the beginning")] });
+  await store.fork("woven", createHeader({ id: "woven-branch", userId: BOB }));
+  const [hers, his] = [{ [`about ${word}`]: word }, { his: "his own" }];
+  await store.append("woven-branch", [said("woven-2", word), { type: "variables", set: hers, unset: [] }], { by: ADA });
+  await store.append("woven-branch", [{ type: "variables", set: his, unset: [] }], { by: BOB });
+  const turn = { role: "user", content: `made of ${word}` } as const;
+  const merge = () => ({ turns: [turn], variables: { ...hers, ...his } });
+  await manager.merge("woven", "woven-branch", { strategy: { name: "weave", merge } });
 }
 
 /** A turn of any user. */

@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { type AddressInfo, createServer } from "node:net";
 import { setTimeout as wait } from "node:timers/promises";
+import { Client } from "pg";
 import { expect, onTestFinished, test } from "vitest";
 import { createHeader } from "../../src/session/log/header.ts";
 import type { SessionStore } from "../../src/session/store.ts";
@@ -47,6 +48,25 @@ test("keeps every acknowledged entry when the server is killed", async () => {
   }
   await work.progress(5);
   await checkWork(stores, await work.stop());
+});
+
+test("appends as soon as the server accepts connections again, if others had all of them", async () => {
+  const server = await startServer();
+  const { url } = server;
+  // Fewer than the default, so that the test is short.
+  await rowsOf("ALTER SYSTEM SET max_connections = 15", url);
+  await server.halt();
+  await server.resume();
+  const store = await openStore({ url });
+  await store.create(createHeader({ id: "a" }));
+  const others = await connectAll(url);
+  await others[0]?.query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'skein'");
+  others.push(...(await connectAll(url)));
+  const appended = store.append("a", [message]);
+  // The first attempts have no connection.
+  await wait(200);
+  await Promise.all(others.map((other) => other.end()));
+  await expect(appended).resolves.toMatchObject({ version: 1 });
 });
 
 test("rejects, without ending the process, if a connection of pg breaks in the moment it is ready", async () => {
@@ -113,5 +133,19 @@ async function checkWork(stores: readonly SessionStore[], { acknowledged, wrong 
     const ids = (await entriesOf(store, "a")).map(({ id }) => id);
     expect([...ids].sort()).toEqual([...acknowledged].sort());
     await checkHeadIsFold(store, "a");
+  }
+}
+
+/** Connects until the server accepts no more connections. */
+async function connectAll(url: string): Promise<Client[]> {
+  for (const clients: Client[] = []; ; ) {
+    const next = new Client(url);
+    next.on("error", () => {});
+    try {
+      await next.connect();
+    } catch {
+      return clients;
+    }
+    clients.push(next);
   }
 }

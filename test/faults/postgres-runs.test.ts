@@ -1,74 +1,50 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { Client } from "pg";
-import { expect, onTestFinished, test } from "vitest";
-import { createAgent } from "../../src/agent/agent.ts";
-import { defineTool } from "../../src/agent/tools/define-tool.ts";
-import { SessionManager } from "../../src/lifecycle/session-manager.ts";
-import { inProcessQueue, startWorker } from "../../src/workers/index.ts";
-import { calling, callOf, modelOf, saying } from "../sample-run.ts";
-import { idle, phasesOf } from "../workers/fleet-support.ts";
+import { test } from "vitest";
+import { expectFinished } from "./faulted-runs.ts";
 import { END_OTHERS, openStore, startServer } from "./postgres-support.ts";
 
-const RUNS = 10;
-/** How many rounds each run does before the fault; it ends after the fault. */
-const ROUNDS_BEFORE = 2;
+/** A short limit, so that the test is short. */
+const STATEMENT_TIMEOUT_MS = 400;
 
-/** Starts runs with several rounds, each with an effect. */
-async function startRuns(url: string) {
-  const store = await openStore({ url });
-  const manager = new SessionManager({ store });
-  const effects: string[] = [];
-  const fault = { over: false };
-  const note = defineTool({
-    name: "note",
-    description: "Notes a round.",
-    parameters: { type: "object", properties: { round: { type: "integer" } }, required: ["round"] },
-    execute: async ({ round }, { runId }) => {
-      effects.push(`${runId} ${round}`);
-      await pause(5);
-      return "ok";
-    },
-  });
-  const model = modelOf(async ({ messages }) => {
-    await pause(5);
-    const round = messages.filter(({ role }) => role === "assistant").length;
-    return round < ROUNDS_BEFORE || !fault.over ? calling(callOf(`call-${round}`, "note", { round })) : saying("Done.");
-  });
-  const agents = [createAgent({ name: "helper", prompt: "", model, builtInTools: false, tools: [note] })];
-  const queue = inProcessQueue();
-  const worker = await startWorker({ manager, agents, queue, leaseMs: 2000, sweepMs: 500, onError: () => {} });
-  onTestFinished(() => worker.close({ drainMs: 0 }));
-  const sessions: string[] = [];
-  for (let run = 0; run < RUNS; run++) {
-    const { sessionId } = await manager.create({ userId: `user-${run}` });
-    await manager.request(sessionId, { agent: "helper", input: "Note it." });
-    await queue.notify(sessionId, { runner: "helper" });
-    sessions.push(sessionId);
-  }
-  return { store, sessions, effects, fault };
+type Server = Awaited<ReturnType<typeof startServer>>;
+
+async function connect(url: string): Promise<Client> {
+  const client = new Client(url);
+  client.on("error", () => {});
+  await client.connect();
+  return client;
 }
 
 const faults = {
-  "is restarted": async (server: Awaited<ReturnType<typeof startServer>>) => {
+  "is restarted": async (server: Server) => {
     await server.halt();
     await server.resume();
   },
-  "is killed and started again": async (server: Awaited<ReturnType<typeof startServer>>) => {
+  "is killed and started again": async (server: Server) => {
     server.crash();
     await server.halt();
     await server.resume();
   },
-  "closes all connections repeatedly": async ({ url }: Awaited<ReturnType<typeof startServer>>) => {
-    const client = new Client(url);
-    await client.connect();
+  "closes all connections repeatedly": async ({ url }: Server) => {
+    const client = await connect(url);
     for (let times = 0; times < 60; times++) {
       await client.query(END_OTHERS);
       await pause(10);
     }
     await client.end();
   },
+  "accepts no writes for moments, as during a failover": async ({ url }: Server) => {
+    const client = await connect(url);
+    for (let times = 0; times < 40; times++) {
+      await client.query(`ALTER SYSTEM SET default_transaction_read_only = ${times % 2 === 0 ? "on" : "off"}`);
+      await client.query("SELECT pg_reload_conf()");
+      await pause(20);
+    }
+    await client.end();
+  },
   // Longer than the store retries.
-  "is stopped for five seconds": async (server: Awaited<ReturnType<typeof startServer>>) => {
+  "is stopped for five seconds": async (server: Server) => {
     await server.halt();
     await pause(5000);
     await server.resume();
@@ -79,14 +55,24 @@ test.for(Object.entries(faults))(
   "all runs finish and no effect happens twice when the PostgreSQL server %s",
   async ([, causeFault]) => {
     const server = await startServer();
-    const { store, sessions, effects, fault } = await startRuns(server.url);
-    const runsBeforeFault = (): number => effects.filter((effect) => effect.endsWith(` ${ROUNDS_BEFORE - 1}`)).length;
-    await expect.poll(runsBeforeFault).toBe(RUNS);
-    await causeFault(server);
-    fault.over = true;
-    for (const sessionId of sessions) await idle(store, sessionId, 60_000);
-    const ends = await Promise.all(sessions.map(async (id) => (await phasesOf(store, id)).at(-1)));
-    expect(ends).toEqual(sessions.map(() => "finished"));
-    expect(new Set(effects).size).toBe(effects.length);
+    await expectFinished(await openStore({ url: server.url }), () => causeFault(server));
   },
 );
+
+test("all runs finish and no effect happens twice when the PostgreSQL server cancels statements that wait for a lock", async () => {
+  const { url } = await startServer();
+  // Creates the tables without the short limit.
+  await openStore({ url });
+  const store = await openStore({ url, statementTimeoutMs: STATEMENT_TIMEOUT_MS });
+  await expectFinished(store, async () => {
+    const client = await connect(url);
+    for (let times = 0; times < 2; times++) {
+      await client.query("BEGIN");
+      await client.query("SELECT FROM skein.heads FOR UPDATE");
+      // Until the middle of the statement that follows the cancelled one.
+      await pause(STATEMENT_TIMEOUT_MS * 1.5);
+      await client.query("COMMIT");
+    }
+    await client.end();
+  });
+});

@@ -1,3 +1,4 @@
+import { setTimeout as pause } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { Redis } from "ioredis";
 import type { RedisServer } from "../../scripts/redis.mjs";
@@ -8,6 +9,7 @@ import { openRedisStore } from "../../src/stores/redis/index.ts";
 import { checkHeadIsFold } from "../../src/testing/index.ts";
 import { freePort } from "../../scripts/test-server.mjs";
 import { redisUrl } from "../redis-server.ts";
+import { expectFinished } from "./faulted-runs.ts";
 import { DURABLE, newPrefix, openClient, openStore, ownServerTest, redisTest, startServer } from "./redis-support.ts";
 import { entriesOf, message, refusalOf, until } from "./store-support.ts";
 
@@ -306,3 +308,17 @@ test("refuses options that make no sense, without a server", async () => {
     });
   }
 });
+
+ownServerTest(
+  "all runs finish and no effect happens twice when the Redis server accepts no writes for moments, as during a failover",
+  async () => {
+    const server = await startServer();
+    const client = await openClient(server.url);
+    await expectFinished(await openStore({ url: server.url }), async () => {
+      for (let times = 0; times < 60; times++) {
+        await client.config("SET", "min-replicas-to-write", String((times + 1) % 2));
+        await pause(5);
+      }
+    });
+  },
+);

@@ -130,7 +130,10 @@ export async function runFleetTrial(store, limits) {
     // Checked before the shutdown of the fleet changes which runs wait.
     const waiting = late ? await waitingIn(keeper.store, people.runs) : [];
     people.leave();
-    await within("Those who use the fleet", used);
+    // The runs that someone waited for in vain say why the others do not end, so they are part of the error.
+    await within("Those who use the fleet", used).catch((error) => {
+      throw new Error([error.message, ...waiting].join(" "), { cause: error });
+    });
     await within("The end of the fleet", fleet.stop());
     const checking = check(keeper.store, { fleet, people, sessions, effects: linesOf(effects), harm, waiting, harmed });
     return await within("The check", checking);

@@ -48,10 +48,11 @@ export function findWords(
   const denied = new Set<string>();
   for (const entry of entries) {
     if (isErased(entry)) continue;
-    const origin = mergedFrom(entry);
+    const { sessionId: origin, isCopy } = mergedFrom(entry);
     const owner = words.owners.get(entry.id) ?? (origin !== null && words.sessions.has(origin) ? origin : null);
     const isInherited = owner !== null && (ancestors.has(owner) || (entry.seq < inherited && origin === null));
-    const isSummary = entry.type === "branch_summary" && origin !== null && words.authoredIn.has(origin);
+    // A strategy made it from the whole branch.
+    const isSummary = origin !== null && !isCopy && words.authoredIn.has(origin);
     if (isInherited && words.forks === "keep") kept.set(owner, [...(kept.get(owner) ?? []), entry.id]);
     else if (
       owner !== null ||
@@ -81,12 +82,13 @@ function isRepetition(entry: Entry, erased: ReadonlySet<string>, denied: Set<str
   return typeof queued === "string" && erased.has(queued);
 }
 
-/** The session from which an entry was merged, or null. */
-function mergedFrom(entry: Entry): string | null {
+/** The session from which an entry was merged, or null, and whether it is one of the entries there. */
+function mergedFrom(entry: Entry): { readonly sessionId: string | null; readonly isCopy: boolean } {
   const note =
     entry.type === "message" ? entry.message.metadata : entry.type === "branch_summary" ? entry.details : null;
-  const origin = (note as { mergedFrom?: { sessionId?: unknown } } | null | undefined)?.mergedFrom?.sessionId;
-  return typeof origin === "string" ? origin : null;
+  const { sessionId, turnId } =
+    (note as { mergedFrom?: { sessionId?: unknown; turnId?: unknown } } | null | undefined)?.mergedFrom ?? {};
+  return { sessionId: typeof sessionId === "string" ? sessionId : null, isCopy: turnId !== undefined };
 }
 
 /** Finds the entries that a summary covers. */

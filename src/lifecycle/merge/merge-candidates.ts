@@ -1,4 +1,6 @@
+import { defined } from "../../internal/defined.ts";
 import { type JsonObject, sameJson } from "../../internal/json.ts";
+import { isObject } from "../../session/check-arguments.ts";
 import type { Entry, EntryDraft } from "../../session/log/entry.ts";
 import { SessionError, show } from "../../session/errors.ts";
 import { type SessionState, turnOf } from "../../session/state/state.ts";
@@ -74,6 +76,7 @@ class Collector {
     for (const [name, list] of Object.entries({ entries, turns, unset })) {
       if (!Array.isArray(list)) throw refused(this.#strategy, `its ${name} are not a list`);
     }
+    if (!isObject(variables)) throw refused(this.#strategy, "its variables are not an object");
     for (const entry of entries) this.#addEntry(entry);
     for (const turn of turns) this.#addTurn(turn);
     return this.#addSettings({ set: variables, unset });
@@ -124,11 +127,31 @@ class Collector {
     return this.#push({ draft, origin: this.#origin, once: true });
   }
 
+  /** One entry for each author of variables in the branch, so that erasing one of them leaves those of others. */
   #addSettings({ set = {}, unset = [] }: KeyDiff, settings: JsonObject = {}): this {
-    const keys = [set, settings].flatMap((each) => Object.keys(each));
-    if (keys.length + unset.length === 0) return this;
-    const draft = { type: "variables", id: `${this.#prefix()}-variables`, set, unset, ...settings } as const;
-    return this.#push({ draft, origin: this.#origin, once: true });
+    const authors = new Set([
+      ...(Object.keys(settings).length > 0 ? [undefined] : []),
+      ...[...Object.keys(set), ...unset].map((key) => this.#authorOf(key)),
+    ]);
+    for (const [index, by] of [...authors].entries()) {
+      const isTheirs = (key: string): boolean => this.#authorOf(key) === by;
+      const changes = {
+        set: Object.fromEntries(Object.entries(set).filter(([key]) => isTheirs(key))),
+        unset: unset.filter(isTheirs),
+      };
+      const id = `${this.#prefix()}-variables${index === 0 ? "" : `-${index}`}`;
+      const own = by === undefined ? settings : {};
+      const draft = { type: "variables", id, ...changes, ...own, ...defined({ by }) } as const;
+      this.#push({ draft, origin: this.#origin, once: true });
+    }
+    return this;
+  }
+
+  /** The user who changed a variable last in the branch. */
+  #authorOf(key: string): string | undefined {
+    const changes = (entry: Entry): boolean =>
+      entry.type === "variables" && (Object.hasOwn(entry.set, key) || entry.unset.includes(key));
+    return this.#subject.newEntries.findLast(changes)?.by;
   }
 
   #push(candidate: Candidate | null): this {

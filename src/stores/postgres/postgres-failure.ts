@@ -13,6 +13,8 @@ const STATES: Readonly<Record<string, string>> = {
   "57P01": "closed the connection, because an administrator ended it; try again",
   "57P02": "lost the connection, because the server crashed; try again",
   "57P03": "is starting up or shutting down; try again in a moment",
+  "57P05": "closed the connection, because it was idle for too long; try again",
+  "25P03": "closed the connection, because its transaction was idle for too long; try again",
   "3F000": "no longer has the schema of this store; open the store again",
   "42P01": "no longer has the tables of this store; open the store again",
   "22P05": "cannot hold a character of the text, as its encoding is not UTF8; create a database with the encoding UTF8",
@@ -27,7 +29,9 @@ const LOST =
   "lost the connection, so it is unknown whether the last call took effect; read the session, or repeat the call with the same ids";
 const LOST_CODES = /^(?:ECONNRESET|EPIPE|CONNECTION_(?:CLOSED|DESTROYED|ENDED))$/;
 const LOST_MESSAGES = /^(?:Connection terminated|Client has encountered a connection error|Client was closed)/;
-const LOST_STATES = ["57P01", "57P02", "57P03", "08000", "08003", "08006"];
+const LOST_STATES = ["57P01", "57P02", "57P03", "57P05", "25P03", "08000", "08003", "08006"];
+const CONNECTIONS_USED = "53300";
+const STATEMENT_TIMEOUT = "57014";
 const READ_ONLY_STATE = "25006";
 
 /** Converts an error of a client to a `SessionError`. Other errors, such as a `TypeError`, are returned unchanged. */
@@ -53,6 +57,12 @@ export function isConnectionLost(error: unknown): boolean {
   return isUnreachable(cause) || isLost(cause) || hasState(cause, ...LOST_STATES);
 }
 
+/** Whether a call may succeed if it is repeated in a moment: the connection was lost, or the server accepts no more of them. */
+export function isWorthRetry(error: unknown): boolean {
+  // After a timeout, the caller has waited long enough already.
+  return (isConnectionLost(error) && !hasState(error, CALL_TIMEOUT)) || hasState(error, CONNECTIONS_USED);
+}
+
 /** Whether the database rolled a transaction back because of a conflict with another one (serialization failure, deadlock). */
 export function isRetryable(error: unknown): boolean {
   return hasState(error, "40001", "40P01");
@@ -66,7 +76,7 @@ export function hasState(error: unknown, ...states: readonly string[]): boolean 
 
 function failure(code: SessionErrorCode, address: string, problem: string, cause: Error): SessionError {
   const message = `The PostgreSQL database ${address} ${problem}.`;
-  return isConnectionLost(cause)
+  return isConnectionLost(cause) || hasState(cause, CONNECTIONS_USED, STATEMENT_TIMEOUT)
     ? new StoreUnreachableError(message, { cause })
     : new SessionError(code, message, { cause });
 }

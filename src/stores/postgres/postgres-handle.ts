@@ -2,7 +2,7 @@ import { setTimeout as wait } from "node:timers/promises";
 import { type Coroutine, runAsync } from "../rows/coroutine.ts";
 import type { SqlDatabase, SqlDialect, SqlRunner } from "../sql/sql-database.ts";
 import { storeClosed } from "../complete/store-closed.ts";
-import { CALL_TIMEOUT, hasState, isConnectionLost, isRetryable, postgresFailure } from "./postgres-failure.ts";
+import { isRetryable, isWorthRetry, postgresFailure } from "./postgres-failure.ts";
 import type { Listener, ListenHandlers, PostgresConnection, Row, SqlValue, Statements } from "./postgres-connection.ts";
 
 const TRANSACTION_ATTEMPTS_MAX = 5;
@@ -65,9 +65,7 @@ export class PostgresHandle implements SqlDatabase, Transaction {
 
   /** How long to wait before a retry after this error; null if it must not be retried. `attempt` counts earlier failures. */
   retryDelayMs(error: unknown, attempt: number): number | null {
-    // After a call timeout, the caller has waited long enough already.
-    if (this.#closed || !isConnectionLost(error) || hasState(error, CALL_TIMEOUT)) return null;
-    return RETRY_DELAYS_MS[attempt] ?? null;
+    return this.#closed || !isWorthRetry(error) ? null : (RETRY_DELAYS_MS[attempt] ?? null);
   }
 
   transact<T>(work: (transaction: SqlRunner) => Coroutine<T>): Promise<T> {

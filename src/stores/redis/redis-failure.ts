@@ -41,8 +41,11 @@ const CONNECTIONS: Readonly<Record<string, string>> = {
   MaxRetriesPerRequestError: RECONNECTING,
 };
 
+/** Replies of a server that is starting or busy, or during a failover. */
+const PASSING = ["LOADING", "BUSY", "READONLY", "MASTERDOWN", "NOREPLICAS", "CLUSTERDOWN"];
+
 /** Problems that may be temporary. */
-const UNREACHABLE = [...Object.values(CONNECTIONS), REPLIES["LOADING"]];
+const UNREACHABLE = [...Object.values(CONNECTIONS), ...PASSING.map((word) => REPLIES[word])];
 
 /** Problems of a server that refuses writes but answers reads. */
 const WRITES_REFUSED = ["OOM", "READONLY", "MISCONF", "NOREPLICAS"].map((word) => REPLIES[word]);
