@@ -136,6 +136,12 @@ onEveryStore("edits of the context", {
     };
     await answerOnBranch(4, "scripted-2026-01-01");
     await answerOnBranch(0, "another-model");
+    // A merge brings messages with their times, which may be long ago.
+    const merged = { ...user("Elsewhere."), metadata: { mergedFrom: { sessionId: "gone" } } };
+    await store.append(id, [
+      { type: "message", message: merged, ...ago(60) },
+      { type: "leaf", targetId: leafId ?? null, ...ago(60) },
+    ]);
     expect(await editsOfRun(stage, scripted(["Done."]))).toBe(0);
   },
 

@@ -404,7 +404,8 @@ export class RunLog {
     const runs = new Set<string>();
     for await (const entry of store.read(sessionId, { reverse: true })) {
       const isSince = Date.parse(entry.timestamp) >= time;
-      if (!isSince && runs.size === 0) return false;
+      // Merged entries keep their times, so that later ones may stand before them.
+      if (!isSince && runs.size === 0 && (isAnswer(entry) || entry.type === "run")) return false;
       if (isSince && isAnswer(entry)) {
         if (model === undefined || isFromModel(entry.message, model)) return true;
         // Before format 3, the start of a run did not name its model, and answers had no setup.
