@@ -18,7 +18,7 @@ export interface CachedRequest {
 
 /**
  * A model whose requests are built for a provider, and counted by an emulation of that provider's prompt cache. Several models can
- * share a cache, as processes do.
+ * share a cache, as processes do. Answers name the dated version of the model, as those of providers do.
  */
 export function cachedModel(
   provider: "anthropic" | "openai",
@@ -74,7 +74,7 @@ type Answering = CachedAnswer & { readonly usage: PromptCacheUsage };
 function anthropicAnswer(model: string, { usage, text = "", calls = [] }: Answering): object {
   return {
     type: "message",
-    model,
+    model: `${model}-20260101`,
     content: [
       ...(text === "" ? [] : [{ type: "text", text }]),
       ...calls.map(({ id, name }) => ({ type: "tool_use", id, name, input: {} })),
@@ -96,7 +96,7 @@ function chatAnswer(
   const tools = calls.map(({ id, name }) => ({ id, type: "function", function: { name, arguments: "{}" } }));
   const input = usage.read + usage.written + usage.fresh;
   return {
-    model,
+    model: `${model}-2026-01-01`,
     choices: [
       {
         finish_reason: calls.length > 0 ? "tool_calls" : "stop",

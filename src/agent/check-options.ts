@@ -76,7 +76,8 @@ function checkLoopSettings(options: Omit<LoopOptions, "model">): void {
       throw invalidOption("compaction is neither false nor an object of settings.");
     }
     checkKeys(compaction, COMPACTION_KEYS, "compaction");
-    if (compaction.model !== undefined) namedModel(compaction.model, "compaction");
+    if (compaction.model !== undefined)
+      checkIsPriced({ ...defined({ budget: options.budget }), model: namedModel(compaction.model, "compaction") });
     // Called with an empty context only to validate the settings.
     shouldCompact(0, 0, compaction.settings);
     checkAsk(compaction.ask, "compaction");
@@ -256,7 +257,7 @@ function checkBudget(budget: LoopOptions["budget"]): void {
 }
 
 /** A budget in cost could never be reached if no answer has a cost. */
-function checkIsPriced({ budget, model, executor }: LoopOptions): void {
+function checkIsPriced({ budget, model, executor }: Pick<LoopOptions, "budget" | "model" | "executor">): void {
   if (budget?.cost === undefined || executor !== undefined || model?.reportsCost !== false) return;
   const name = show(`${model.provider}/${model.id}`);
   throw new SessionError(

@@ -1,6 +1,6 @@
 import { checkArgument, isObject } from "../session/check-arguments.ts";
 import { SessionError, show } from "../session/errors.ts";
-import { isModelName, undatedName } from "./undated-name.ts";
+import { isModelName, undatedName } from "../agent/model/undated-name.ts";
 
 const windows = new Map<string, number>([...openaiWindows(), ...anthropicWindows()]);
 

@@ -157,6 +157,12 @@ test("answers without a setup are unknown, unless a time or a model explains the
   expect((await imported().wait(6).turn(2100, 0).causes())[1]).toMatchObject({ type: "lifetime" });
 });
 
+test("a later part of an answer, which counts only further output, is no request of its own", async () => {
+  const report = await begun().turn(0, 0).turn(2300, 2100).explain();
+  expect(report).toMatchObject({ count: 3, rewriteFactor: 1 });
+  expect(report.answers[2]).toMatchObject({ expectedTokens: 2100, cause: null });
+});
+
 test("a provider that caches in steps may read up to a step less", async () => {
   const gpt = { provider: "openai", model: "gpt-5.2" };
   const steps = (read: number) => new HandLog().setup("s").turn(2006, 0, gpt).turn(2100, read, gpt).causes();

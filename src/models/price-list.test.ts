@@ -83,6 +83,10 @@ test("a run with a budget in cost is refused before it asks a model without a pr
   expect(() => agent.run("hi", { budget: { cost: 1 } })).toThrow(
     expect.objectContaining({ code: "PRICE_UNKNOWN", message: expect.stringContaining('"openai/made-up-model"') }),
   );
+  const compaction = { model };
+  expect(() => agent.run("hi", { model: scripted(["ok"]), compaction, budget: { cost: 1 } })).toThrow(
+    expect.objectContaining({ code: "PRICE_UNKNOWN" }),
+  );
   const priced = openai("made-up-model", {
     apiKey: "k",
     baseURL: "http://127.0.0.1:1",

@@ -1,7 +1,7 @@
 import { checkArgument, isObject } from "../session/check-arguments.ts";
 import { SessionError, show } from "../session/errors.ts";
 import type { Usage } from "../session/usage.ts";
-import { isModelName, undatedName } from "./undated-name.ts";
+import { isModelName, undatedName } from "../agent/model/undated-name.ts";
 
 /** The price of a model, in US dollars for a million tokens. */
 export interface ModelPrice {

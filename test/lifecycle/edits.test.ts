@@ -1,9 +1,11 @@
 import { expect } from "vitest";
 import { createAgent } from "../../src/agent/agent.ts";
+import type { Model } from "../../src/agent/model/model.ts";
 import { resumeSession } from "../../src/agent/persist/resume-session.ts";
 import { scripted } from "../../src/models/scripted.ts";
 import { buildContext } from "../../src/session/context/context.ts";
 import type { EntryDraft, EntryOf } from "../../src/session/log/entry.ts";
+import { createHeader } from "../../src/session/log/header.ts";
 import { type Message, textOf } from "../../src/session/message.ts";
 import { SessionTree } from "../../src/tree/session-tree.ts";
 import { callOf, calling, toolOf } from "../sample-run.ts";
@@ -34,6 +36,14 @@ const acting = (name: string, act: () => Promise<unknown>) =>
     await act();
     return "ok";
   });
+
+/** How many edits are on the path after a run that shortens old results. */
+async function editsOfRun({ store, id, manager }: Omit<GroupStage, "group">, model: Model): Promise<number> {
+  const edits = { toolResults: { olderThan: 1, largerThan: 400 } };
+  await manager.run(id, createAgent({ prompt: "", model, edits }), "Go on.");
+  const tree = await SessionTree.on(store, id);
+  return (await tree.getBranch()).filter(({ type }) => type === "context_edit").length;
+}
 
 onEveryStore("edits of the context", {
   async "that others append during a run are in its next request, and so is their undoing"(stage) {
@@ -103,16 +113,44 @@ onEveryStore("edits of the context", {
     });
     await store.append(id, drafts);
     const { leafId } = (await store.head(id)) ?? {};
-    const edits = { toolResults: { olderThan: 1, largerThan: 400 } };
-    const editsWith = async (lifetime: { readonly cacheLifetimeMs?: number }): Promise<number> => {
-      await store.append(id, [{ type: "leaf", targetId: leafId ?? null }]);
-      const model = { ...scripted(["Done."]), ...lifetime };
-      await manager.run(id, createAgent({ prompt: "", model, edits }), "Go on.");
-      const tree = await SessionTree.on(store, id);
-      return (await tree.getBranch()).filter(({ type }) => type === "context_edit").length;
+    const editsWith = async (branch: string, lifetime: { readonly cacheLifetimeMs?: number }): Promise<number> => {
+      const fork = `${id}-${branch}`;
+      await store.fork(id, createHeader({ id: fork }), { at: leafId ?? null });
+      return editsOfRun({ store, id: fork, manager }, { ...scripted(["Done."]), ...lifetime });
     };
-    expect(await editsWith({ cacheLifetimeMs: 3_600_000 })).toBe(0);
-    expect(await editsWith({})).toBe(1);
+    expect(await editsWith("hour", { cacheLifetimeMs: 3_600_000 })).toBe(0);
+    expect(await editsWith("default", {})).toBe(1);
+  },
+
+  async "that a run makes by itself wait while a request on another branch keeps the common prefix cached"(stage) {
+    const { store, id } = stage;
+    await talkIn(stage);
+    const { leafId } = (await store.head(id)) ?? {};
+    const ago = (minutes: number) => ({ timestamp: new Date(Date.now() - minutes * 60_000).toISOString() });
+    const answerOnBranch = async (minutes: number, model: string): Promise<void> => {
+      await store.append(id, [
+        { type: "message", message: user("Aside."), ...ago(minutes) },
+        { type: "message", message: { role: "assistant", content: "Yes.", model }, ...ago(minutes) },
+        { type: "leaf", targetId: leafId ?? null, ...ago(minutes) },
+      ]);
+    };
+    await answerOnBranch(4, "scripted-2026-01-01");
+    await answerOnBranch(0, "another-model");
+    // A merge brings messages with their times, which may be long ago.
+    const merged = { ...user("Elsewhere."), metadata: { mergedFrom: { sessionId: "gone" } } };
+    await store.append(id, [
+      { type: "message", message: merged, ...ago(60) },
+      { type: "leaf", targetId: leafId ?? null, ...ago(60) },
+    ]);
+    expect(await editsOfRun(stage, scripted(["Done."]))).toBe(0);
+  },
+
+  async "that a run makes by itself know the model by its run if a gateway gives answers another name"(stage) {
+    await talkIn(stage);
+    const named = scripted([{ role: "assistant", content: "One.", model: "gateway/another-name" }]);
+    await stage.manager.run(stage.id, createAgent({ prompt: "", model: named }), "Go on.");
+    expect(await editsOfRun(stage, scripted(["Two."]))).toBe(0);
+    expect(await editsOfRun(stage, { ...scripted(["Three."]), id: "other" })).toBe(1);
   },
 
   async "that a person has undone are not made again"(stage) {

@@ -363,8 +363,7 @@ export class CacheWorld {
       { ...this.#program, instructions: instructions + 1 },
       { ...this.#program, tool: tool + 1 },
       { ...this.#program, extraTool: !extraTool },
-      // An edit that a run makes where its own model has no cache is in the requests to another model, too.
-      ...(this.#shortens ? [] : [{ ...this.#program, model: 1 - model }]),
+      { ...this.#program, model: 1 - model },
       { ...this.#program, transforms: !transforms },
     ]);
   }
@@ -437,14 +436,18 @@ export class CacheWorld {
     sessionId: string,
   ): { readonly base: KnownRequest | null; readonly reasons: Set<CacheCause["type"]> } {
     const reasons = new Set<CacheCause["type"]>();
+    const { model } = this.#sent(request);
+    const runsOfOthers = new Set<string>();
     let above = byId.get(answer.parentId ?? "");
     for (; above !== undefined; above = byId.get(above.parentId ?? "")) {
-      // What a run shortens by itself is no reason, unless it does so instead of a compaction: otherwise it may only shorten
-      // where the cache is lost anyway.
-      if (above.type === "context_edit" && (above.run === undefined || this.#compacts)) reasons.add("edit");
+      // What a run shortens by itself is no reason: it may only shorten where the cache is lost anyway. That is so before a
+      // compaction, and where someone chose another model, whose requests are all that the run knows of.
+      if (above.type === "context_edit" && (above.run === undefined || this.#compacts || runsOfOthers.has(above.run)))
+        reasons.add("edit");
       if (above.type === "compaction") reasons.add("compaction");
       const base = this.#requestOf(above);
-      if (base === null || this.#sent(base).model !== this.#sent(request).model) continue;
+      if (base !== null && above.run !== undefined && this.#sent(base).model !== model) runsOfOthers.add(above.run);
+      if (base === null || this.#sent(base).model !== model) continue;
       const [before, after] = [this.#sent(base), this.#sent(request)];
       if (
         before.instructions !== after.instructions ||
@@ -454,10 +457,16 @@ export class CacheWorld {
         reasons.add("setup");
       if (before.transforms || after.transforms) reasons.add("transform");
       for (const event of this.#events.slice(base.eventsBefore, request.eventsBefore))
-        if (event.sessionId === null || event.sessionId === sessionId) reasons.add(event.reason);
+        if (event.sessionId === null || this.#isSameOrAncestor(event.sessionId, sessionId)) reasons.add(event.reason);
       return { base, reasons };
     }
     return { base: null, reasons };
+  }
+
+  /** Whether what happened in a session is in the log of another one: that of itself, or of a fork. */
+  #isSameOrAncestor(sessionId: string, of: string): boolean {
+    const parent = this.#parents.get(of);
+    return sessionId === of || (parent !== undefined && this.#isSameOrAncestor(sessionId, parent));
   }
 
   /** The program whose requests were sent: a run that is taken over sends those of the program that began it. */

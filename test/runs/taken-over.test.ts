@@ -69,13 +69,16 @@ function secondVersion(api: Api, baseURL: string) {
   return createAgent({ name: "clerk", prompt: "Second version.", model, tools, builtInTools: false });
 }
 
-/** A request as the provider's cache reads it: tools, instructions, messages, without the marks that say what to cache. */
-function cachedParts(body: string): { readonly before: string; readonly messages: string } {
-  const parsed = JSON.parse(body.replaceAll(',"cache_control":{"type":"ephemeral"}', ""));
-  return {
-    before: JSON.stringify([parsed.tools, parsed.system ?? null]),
-    messages: JSON.stringify(parsed.messages ?? parsed.input),
-  };
+/**
+ * A request as the provider's cache reads it: tools, instructions, messages, without the marks that say what to cache. `beginning` is
+ * the body as it was sent, up to the end of its last message.
+ */
+function cachedParts(body: string): { readonly before: string; readonly messages: string; readonly beginning: string } {
+  const text = body.replaceAll(',"cache_control":{"type":"ephemeral"}', "");
+  const parsed = JSON.parse(text);
+  const messages = JSON.stringify(parsed.messages ?? parsed.input);
+  const beginning = text.slice(0, text.indexOf(messages) + messages.length - 1);
+  return { before: JSON.stringify([parsed.tools, parsed.system ?? null]), messages, beginning };
 }
 
 test.each<Api>(["chat", "responses", "messages"])(
@@ -100,6 +103,8 @@ test.each<Api>(["chat", "responses", "messages"])(
     const [before, after] = bodies.map(cachedParts) as [ReturnType<typeof cachedParts>, ReturnType<typeof cachedParts>];
     expect(before.before).toContain("get_weather");
     expect(after.before).toBe(before.before);
+    expect(before.beginning).toContain(before.messages.slice(0, -1));
+    expect(after.beginning.slice(0, before.beginning.length)).toBe(before.beginning);
     expect(after.messages.slice(0, before.messages.length - 1)).toBe(before.messages.slice(0, -1));
     expect(after.messages.length).toBeGreaterThan(before.messages.length);
     // The provider reads all of the first request from its cache; of OpenAI, as far as whole steps of 128 tokens go.

@@ -56,9 +56,6 @@ await worker?.close();
 process.stdout.write("done\n");
 await store.close();
 
-<<<<<<< HEAD
-/** Recovers interrupted runs until the user has no open run. */
-=======
 /** Starts a worker, which finds the requests in the store. */
 function work() {
   const limits = { concurrency: 1000, maxRunsPerUser: 1000, leaseMs, sweepMs: 200 };
@@ -74,8 +71,7 @@ async function openSessions() {
   return items.filter(({ openRuns }) => openRuns.length > 0);
 }
 
-/** Takes up interrupted runs until the user has no open run. */
->>>>>>> w-house
+/** Recovers interrupted runs until the user has no open run. */
 async function goOn() {
   if (started.length > 0) return;
   for (;;) {

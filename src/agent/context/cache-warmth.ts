@@ -1,5 +1,6 @@
 import type { AssistantMessage } from "../../session/message.ts";
 import type { Model } from "../model/model.ts";
+import { undatedName } from "../model/undated-name.ts";
 
 /** How long a provider keeps what it cached, unless the model says otherwise. */
 const CACHE_LIFETIME_MS = 5 * 60_000;
@@ -7,9 +8,14 @@ const CACHE_LIFETIME_MS = 5 * 60_000;
 /** About how many tokens a summary and the question for it take, beside the cached request. */
 export const SUMMARY_TOKENS = 4_000;
 
+/** The time in milliseconds from which on the provider has kept what it cached for an answer. */
+export function keptSince(model: Model | undefined): number {
+  return Date.now() - (model?.cacheLifetimeMs ?? CACHE_LIFETIME_MS);
+}
+
 /** Whether the provider has kept what it cached for an answer; `answeredAt` is in milliseconds. */
 export function isKept(answeredAt: number, model: Model | undefined): boolean {
-  return Date.now() - answeredAt <= (model?.cacheLifetimeMs ?? CACHE_LIFETIME_MS);
+  return answeredAt >= keptSince(model);
 }
 
 /**
@@ -18,8 +24,10 @@ export function isKept(answeredAt: number, model: Model | undefined): boolean {
  */
 export function isCached(answer: AssistantMessage, answeredAt: number, model: Model): boolean {
   const { cacheReadTokens = 0, cacheWriteTokens = 0 } = answer.usage ?? {};
-  if (cacheReadTokens + cacheWriteTokens === 0) return false;
-  // A provider may return a longer model id than the requested one.
-  const isSame = answer.model === undefined || answer.model.startsWith(model.id);
-  return isSame && isKept(answeredAt, model);
+  return cacheReadTokens + cacheWriteTokens > 0 && isFromModel(answer, model) && isKept(answeredAt, model);
+}
+
+/** Whether an answer names this model, or no model. Providers return the id of a dated version for an undated one. */
+export function isFromModel(answer: AssistantMessage, { id }: Pick<Model, "id">): boolean {
+  return answer.model === undefined || undatedName(answer.model) === undatedName(id);
 }

@@ -1,10 +1,9 @@
 import { cutText } from "../../internal/cut-text.ts";
 import type { EntryDraft } from "../../session/log/entry.ts";
 import { type Content, type Message, partsOf, textOf } from "../../session/message.ts";
-import type { Row } from "../../session/value/transcript.ts";
 import type { LoopOptions } from "../loop-options.ts";
 import type { RunLog } from "../persist/run-log.ts";
-import { isKept } from "./cache-warmth.ts";
+import { isKept, keptSince } from "./cache-warmth.ts";
 import type { LoopContext } from "./loop-context.ts";
 
 /** Which tool results a run shortens. */
@@ -31,8 +30,8 @@ export interface ShortenerParts {
 
 /**
  * Replaces old, large tool results by their first and last lines. It edits in batches, and only before a request whose
- * prefix is not cached anyway: the cache's lifetime is over, the model changed, or a compaction is about to rewrite the
- * context.
+ * prefix is not cached anyway: the run's model has answered on no branch within the lifetime of its cache, or a compaction is about to
+ * rewrite the context.
  */
 export class ResultShortener {
   readonly #parts: ShortenerParts;
@@ -60,9 +59,9 @@ export class ResultShortener {
   async #shorten({ olderThan, largerThan }: Required<ShortenedResults>): Promise<void> {
     const { context, log } = this.#parts;
     if (this.#answeredAt !== null && !this.#isOver(this.#answeredAt) && !this.#parts.isFull()) return;
-    const { rows, answer } = context.answeredRows(olderThan);
+    const { rows } = context.answeredRows(olderThan);
     const large = rows.filter(({ message }) => message.role === "tool" && textOf(message.content).length > largerThan);
-    if (large.length === 0 || !(await this.#isCold(answer))) return;
+    if (large.length === 0 || !(await this.#isCold())) return;
     const restored = await log.restoredEntries();
     const edits = new Map<string, Message>();
     for (const { id, message } of large) {
@@ -77,21 +76,11 @@ export class ResultShortener {
     await log.note(drafts);
   }
 
-  async #isCold(answer: Row | null): Promise<boolean> {
-    const { options, log } = this.#parts;
-    if (this.#parts.isFull()) return true;
-    if (this.#answeredAt !== null || answer === null) return true;
-    const { message } = answer;
-    const { model } = options;
-    if (
-      message.role === "assistant" &&
-      message.model !== undefined &&
-      model !== undefined &&
-      message.model !== model.id
-    )
-      return true;
-    const at = await log.timeOf(answer.id);
-    return at !== null && this.#isOver(Date.parse(at));
+  async #isCold(): Promise<boolean> {
+    const { options, log, isFull } = this.#parts;
+    if (isFull() || this.#answeredAt !== null) return true;
+    // Requests on other branches begin like this one, which renews the lifetime of the common prefix.
+    return !(await log.hasAnswerSince(keptSince(options.model), options.model));
   }
 
   #isOver(answeredAt: number): boolean {

@@ -12,7 +12,8 @@ import type { SessionHead } from "../../session/log/fold.ts";
 import { rootIdOf, type SandboxPlacement } from "../../session/log/header.ts";
 import type { RecordedEvent } from "../../session/log/run-event.ts";
 import { isReleased, newRun, type RunState, stepRun } from "../../session/log/run-fold.ts";
-import type { Message } from "../../session/message.ts";
+import { isMerged } from "../../session/log/merged-turns.ts";
+import type { AssistantMessage, Message } from "../../session/message.ts";
 import type { AppendOptions, SessionStore } from "../../session/store.ts";
 import { Session } from "../../session/value/session.ts";
 import { type Row, rowOf, Transcript, type TranscriptOrigin } from "../../session/value/transcript.ts";
@@ -20,7 +21,9 @@ import { readContextEntries } from "../../tree/path-reader.ts";
 import { readTranscript } from "../../tree/read-session.ts";
 import type { SessionRoom } from "../../tree/tree-backing.ts";
 import { type BlobPlace, noteBlobPlace } from "../../stores/blobs/message-blobs.ts";
+import { isFromModel } from "../context/cache-warmth.ts";
 import { promptCacheKey } from "../model/cache-key.ts";
+import type { Model } from "../model/model.ts";
 import type { EventLog } from "../event-log.ts";
 import type { LeaseHold } from "./lease-hold.ts";
 import type { LogAccess } from "./log-access.ts";
@@ -393,6 +396,30 @@ export class RunLog {
     return new Set([...edits.values()].flatMap(({ undo = "" }) => edits.get(undo)?.targetId ?? []));
   }
 
+  /**
+   * Whether the run's model has answered in the session since this time, on any branch, so that its provider may have a prefix of the
+   * next request in its cache. A run that is not stored cannot tell, and returns true.
+   */
+  async hasAnswerSince(time: number, model: Pick<Model, "provider" | "id"> | undefined): Promise<boolean> {
+    const { store, sessionId } = this.#opened();
+    if (store === null || sessionId === null) return true;
+    // Gateways return other names of a model than the requested one; the start of a run names the requested one.
+    const runs = new Set<string>();
+    for await (const entry of store.read(sessionId, { reverse: true })) {
+      const isSince = Date.parse(entry.timestamp) >= time;
+      // Merged entries keep their times, so that later ones may stand before them.
+      if (!isSince && runs.size === 0 && (isAnswer(entry) || entry.type === "run")) return false;
+      if (isSince && isAnswer(entry)) {
+        if (model === undefined || isFromModel(entry.message, model)) return true;
+        // Before format 3, the start of a run did not name its model, and answers had no setup.
+        if (entry.run !== undefined && entry.setup !== undefined) runs.add(entry.run);
+      }
+      if (entry.type !== "run" || entry.phase !== "started" || entry.model === undefined) continue;
+      if (runs.delete(entry.runId) && entry.model === `${model?.provider}/${model?.id}`) return true;
+    }
+    return false;
+  }
+
   /** When an entry was appended; null for one that is not stored. */
   async timeOf(entryId: string): Promise<string | null> {
     const { store, sessionId } = this.#opened();
@@ -605,6 +632,11 @@ export class RunLog {
     const drafts = batch.flatMap((waiting) => waiting.drafts);
     this.#write(drafts, false, batch).catch((error) => batch.forEach(({ reject }) => void reject(error)));
   }
+}
+
+/** Whether an entry is an answer that this session asked for; merged ones were asked for elsewhere. */
+function isAnswer(entry: Entry): entry is EntryOf<"message"> & { readonly message: AssistantMessage } {
+  return entry.type === "message" && entry.message.role === "assistant" && !isMerged(entry.message);
 }
 
 function isContextEdit(entry: Entry): entry is EntryOf<"context_edit"> {

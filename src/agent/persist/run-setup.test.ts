@@ -153,6 +153,25 @@ describe("the setup of a run", () => {
     expect(setups[1]).toMatchObject({ instructions: PROMPT, tools: expect.any(Array) });
     expect((await askedWith(store, id))[1]).toBe(setups[1]?.id);
   });
+
+  test("of a fork has no effect if another user's session had it, and is shared in a fork of the same user", async () => {
+    const store = openMemoryStore();
+    const manager = new SessionManager({ store });
+    const { sessionId } = await manager.run(agentWith({ model: scripted(["One."]) }), "1", { userId: "ann" });
+    const setupsIn = async (id: string, source: string, userId: string): Promise<number> => {
+      const { leafId } = (await store.head(source)) ?? {};
+      await store.fork(source, createHeader({ id, userId }), { at: leafId ?? null });
+      await manager.run(id, agentWith({ model: scripted(["Two."]) }), "2");
+      const setups = await setupsOf(store, id);
+      for (const { unchanged } of setups) expect(unchanged).toBeUndefined();
+      return setups.length;
+    };
+    expect(await setupsIn("of-ann", sessionId, "ann")).toBe(1);
+    expect(await setupsIn("of-ann-again", "of-ann", "ann")).toBe(1);
+    expect(await setupsIn("of-bob", sessionId, "bob")).toBe(2);
+    expect(await setupsIn("of-bob-again", "of-bob", "bob")).toBe(2);
+    expect(await setupsIn("of-ann-once-more", "of-bob", "ann")).toBe(3);
+  });
 });
 
 /** A run that waits for approval of its first call, and another version of the agent that recovers it. */

@@ -98,14 +98,17 @@ export function chooseSetup(
   };
 }
 
-/** A recorded setup, with the fields that it shares with earlier ones; null if it is incomplete or imported. */
+/**
+ * A recorded setup, with the fields that it shares with earlier ones; null if it is incomplete or imported, or if a fork has it from a
+ * session of another user.
+ */
 export async function readSetup(
   store: SessionStore,
-  header: Pick<SessionHeader, "id" | "inherited">,
+  header: SetupReader,
   id: string | undefined,
 ): Promise<StoredSetup | null> {
   const entry = id === undefined ? null : await store.getEntry(header.id, id);
-  if (!isOwnSetup(header, entry)) return null;
+  if (!isOwnSetup(header, entry) || !(await isFromSameUser(store, header, entry.seq))) return null;
   const { unchanged = {}, ...setup } = setupOf(entry);
   const fields: { -readonly [Field in SharedField]?: unknown } = {};
   const holders: { -readonly [Field in SharedField]?: string } = {};
@@ -120,6 +123,21 @@ export async function readSetup(
     holders[field] = holder;
   }
   return { id: entry.id, setup: { ...setup, ...(fields as Pick<Setup, SharedField>) }, holders };
+}
+
+/** The fields of a session's header that tell whose setups it has. */
+type SetupReader = Pick<SessionHeader, "id" | "inherited" | "userId" | "forkedFrom">;
+
+/** Whether an entry was appended in this session, or in a session of the same user from which it was forked. */
+async function isFromSameUser(store: SessionStore, { userId, forkedFrom }: SetupReader, seq: number): Promise<boolean> {
+  let source = forkedFrom;
+  while (source !== null && seq < source.version) {
+    const head = await store.head(source.sessionId);
+    // Of a removed session, nobody knows the user.
+    if (head === null || head.header.userId !== userId) return false;
+    source = head.header.forkedFrom;
+  }
+  return true;
 }
 
 /** Whether an entry is a setup that a run wrote. An imported setup has no effect. */

@@ -267,6 +267,8 @@ export class CacheFold {
     const { message } = entry;
     if (isMerged(message) || message.role !== "assistant" || message.usage === undefined) return {};
     const { usage } = message;
+    // A later part of an answer that another program writes in parts; its first part counts the request.
+    if (usage.inputTokens === 0) return {};
     const setup = this.#setups.get(entry.setup ?? "") ?? null;
     const agent = setup?.agent ?? message.agent ?? null;
     const model = modelOf(message);
