@@ -6,7 +6,7 @@ import { Crew } from "../torture/crew.mjs";
 import { Ledger } from "../torture/ledger.mjs";
 import { runTrial } from "../torture/run-trial.mjs";
 import { type Trial, trials } from "../torture/trials.mjs";
-import { runProgram } from "./program-support.ts";
+import { start } from "./program-support.ts";
 
 const DURATION_MS_MAX = 180_000;
 
@@ -43,8 +43,17 @@ export async function writeTogether(
 
 /** Starts four processes that increment a counter in the session `counted` with compare-and-set, and checks that no increment was lost. */
 export async function expectCounted(address: string, store: SessionStore, times: number): Promise<void> {
-  const counting = Array.from({ length: 4 }, () => runProgram("count.mjs", [address, "counted", String(times)]));
-  const conflicts = (await Promise.all(counting)).map((lines) => Number(/^done (\d+)$/.exec(lines[0] ?? "")?.[1]));
+  const programs = Array.from({ length: 4 }, () => start("count.mjs", [address, "counted", String(times)]));
+  for (const { child, lines, more } of programs) {
+    while (lines().length === 0) {
+      if (child.exitCode !== null) throw new Error("A program ended before it was ready.");
+      await more();
+    }
+  }
+  // They begin together, so that they compete.
+  for (const { child } of programs) child.stdin.write("\n");
+  await Promise.all(programs.map(({ ended }) => ended));
+  const conflicts = programs.map(({ lines }) => Number(/^done (\d+)$/.exec(lines().at(-1) ?? "")?.[1]));
   expect(conflicts.every((count) => count >= 0)).toBe(true);
   expect(conflicts.reduce((sum, count) => sum + count)).toBeGreaterThan(0);
   const head = (await store.head("counted")) as SessionHead;
