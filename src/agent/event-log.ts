@@ -78,7 +78,7 @@ export class EventLog<Event extends { readonly type: string; readonly runId: str
    * Adds an event that is not shared yet: the log sets its run id and freezes it. `position` is that of its entry, if
    * later entries were folded already.
    */
-  add(added: Unsigned<Event>, source: EventOrigin = "live", position = this.#position()): void {
+  add(added: Unsigned<Event>, source: EventOrigin = "live", position: number = this.#position()): void {
     if (this.#ended) return;
     const event = added as unknown as Event & { runId: string };
     event.runId = this.#runId;
