@@ -53,11 +53,27 @@ export function actingBefore(
   matches: (draft: EntryDraft) => boolean,
   act: (sessionId: string, draft: EntryDraft) => Promise<unknown>,
 ): SessionStore {
-  const append: SessionStore["append"] = async (sessionId, drafts, options) => {
+  return withAppend(store, async (sessionId, drafts, options) => {
     const draft = drafts.find(matches);
     if (draft !== undefined) await act(sessionId, draft);
     return store.append(sessionId, drafts, options);
-  };
+  });
+}
+
+/** A store that waits for `act` after each append that `matches`, before the caller gets its result. */
+export function actingAfter(
+  store: SessionStore,
+  matches: (draft: EntryDraft) => boolean,
+  act: (sessionId: string) => Promise<unknown>,
+): SessionStore {
+  return withAppend(store, async (sessionId, drafts, options) => {
+    const appended = await store.append(sessionId, drafts, options);
+    if (drafts.some(matches)) await act(sessionId);
+    return appended;
+  });
+}
+
+function withAppend(store: SessionStore, append: SessionStore["append"]): SessionStore {
   return new Proxy(store, {
     get: (target, name) => {
       const value = Reflect.get(target, name, target);

@@ -74,13 +74,15 @@ export class EventLog<Event extends { readonly type: string; readonly runId: str
     return () => this.#listeners.delete(listener);
   }
 
-  /** Adds an event that is not shared yet: the log sets its run id and freezes it. */
-  add(added: Unsigned<Event>, source: EventOrigin = "live"): void {
+  /**
+   * Adds an event that is not shared yet: the log sets its run id and freezes it. `position` is that of its entry, if
+   * later entries were folded already.
+   */
+  add(added: Unsigned<Event>, source: EventOrigin = "live", position: number = this.#position()): void {
     if (this.#ended) return;
     const event = added as unknown as Event & { runId: string };
     event.runId = this.#runId;
     Object.freeze(event);
-    const position = this.#position();
     this.#events.push(event);
     this.#positions.push(position);
     this.#sources.push(source);

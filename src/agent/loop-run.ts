@@ -288,7 +288,9 @@ export class LoopRun implements SessionRun {
       await this.#work.perform(this);
       return this.log.output as Answer<undefined>;
     } catch (error) {
-      const { signal } = this.log;
+      const { signal, state } = this.log;
+      // A cancel was recorded just after the run had parked, and has ended it.
+      if (error instanceof RunParked && state.end !== null) this.abort("It was cancelled.");
       if (error instanceof RunParked && !signal.aborted) return await this.#parked(error);
       const cause = error instanceof RunParked ? signal.reason : error;
       await this.#fail(cause);
@@ -327,6 +329,7 @@ export class LoopRun implements SessionRun {
   async #parked({ questions }: RunParked): Promise<Answer<undefined>> {
     const { output } = this.log;
     this.#close();
+    this.log.leave();
     // From here on the run cannot be aborted: another process may hold it.
     this.#status = "parked";
     // An answer that arrived during parking is recorded first.
@@ -366,16 +369,15 @@ export class LoopRun implements SessionRun {
   }
 
   /**
-   * The last event is the recorded one. A run whose end is not recorded, such as a parked one, ends in this process
-   * only.
+   * The last event is the recorded one. A run whose end is not recorded, such as one that is abandoned, ends in this
+   * process only.
    */
   #ended(status: RunStatus, error: RunError | null = null): void {
     const { events, last } = this.log;
     this.log.settleOrigin();
     this.#status = status;
-    const isRecorded = last?.type === "run-failed";
-    if (error !== null) events.add({ type: "run-failed", error }, isRecorded ? "recorded" : "repeated");
-    else if (last !== null) events.add(last as RunEvent, "recorded");
+    this.log.emitLast(error?.cause);
+    if (error !== null && last?.type !== "run-failed") events.add({ type: "run-failed", error }, "repeated");
     events.end();
   }
 

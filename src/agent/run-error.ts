@@ -11,6 +11,11 @@ export function runErrorOf(cause: unknown): RunError {
   return Object.freeze(Object.defineProperty(error, "cause", { value: cause }));
 }
 
+/** The recorded error of a run's end, with the thrown value, which only the process of the run has. */
+export function withThrown(recorded: RunError, thrown: unknown): RunError {
+  return Object.freeze(Object.defineProperty({ ...recorded }, "cause", { value: thrown }));
+}
+
 /** The parts of an error that are recorded as the end of a run. */
 export function errorRecord(error: unknown): JsonObject {
   const { code, message, details } = runErrorOf(error);

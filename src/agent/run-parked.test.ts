@@ -14,7 +14,7 @@ import {
   someAgent,
   toolOf,
 } from "../../test/sample-run.ts";
-import { actingBefore, entriesOf } from "../../test/sample-run-log.ts";
+import { actingAfter, actingBefore, entriesOf } from "../../test/sample-run-log.ts";
 import { scripted } from "../models/scripted.ts";
 import type { EntryDraft } from "../session/log/entry.ts";
 import { answerIdOf } from "../session/log/open-runs.ts";
@@ -27,8 +27,13 @@ import { openMemoryStore } from "../stores/memory/index.ts";
 import { loadSession } from "../tree/persisted-session.ts";
 import { createAgent } from "./agent.ts";
 import type { LoopOptions } from "./loop-options.ts";
+import { pollFollowers } from "./persist/log-follower.ts";
 import { resumeSession } from "./persist/resume-session.ts";
-import type { Approval } from "../session/log/run-event.ts";
+import type { Approval, RecordedEvent } from "../session/log/run-event.ts";
+import { newRun, stepRun } from "../session/log/run-fold.ts";
+import { SessionManager } from "../lifecycle/session-manager.ts";
+import { abandonRun } from "./active-runs.ts";
+import type { RunEvent } from "./run-event.ts";
 import { runSessionLoop } from "./run-session-loop.ts";
 import type { SessionRun } from "./session-run.ts";
 import type { Tool } from "./tools/tool.ts";
@@ -213,6 +218,117 @@ describe("a run that waits longer than its limit for an answer", () => {
     }
     expect(resultsOf((await on).transcript)).toEqual(["seen", "paid 1", "paid 2"]);
     expect((await loadSession(path)).trailer).not.toBeNull();
+  });
+});
+
+describe("the events of a run that parks", () => {
+  /** What happens between the append of `run_parked` and its result, and the end of the run according to its process. */
+  const cases: readonly {
+    readonly name: string;
+    readonly act: (run: SessionRun, store: SessionStore) => Promise<unknown>;
+    readonly status: string;
+    readonly last: readonly string[];
+    /** The end that the process emits and the log does not record. */
+    readonly repeated?: string;
+  }[] = [
+    {
+      name: "another program cancels it",
+      act: ({ id }, store) => new SessionManager({ store }).cancel(id, { reason: "Not now." }),
+      status: "aborted",
+      last: ["run-parked", "run-failed"],
+    },
+    {
+      name: "another program closes its session",
+      act: async ({ id }, store) => {
+        await new SessionManager({ store }).close(id);
+        await pollFollowers(store, id);
+      },
+      status: "aborted",
+      last: ["run-parked", "run-failed"],
+    },
+    {
+      name: "its program aborts it",
+      act: async (run) => run.abort(),
+      status: "aborted",
+      last: ["run-parked", "run-failed"],
+    },
+    {
+      name: "it is cancelled and aborted",
+      act: async (run, store) => {
+        await new SessionManager({ store }).cancel(run.id);
+        run.abort();
+      },
+      status: "aborted",
+      last: ["run-parked", "run-failed"],
+    },
+    {
+      name: "its process abandons it",
+      act: async ({ id }) => void abandonRun(id),
+      status: "aborted",
+      last: ["tool-finished", "run-parked"],
+      repeated: "run-failed",
+    },
+    {
+      name: "another program answers it",
+      act: async ({ id }, store) => {
+        const asked = (await entriesOf(store, id)).findLast(({ type }) => type === "approval");
+        await new SessionManager({ store }).approve(id, asked?.id ?? "");
+      },
+      status: "parked",
+      last: ["tool-finished", "run-parked"],
+    },
+  ];
+
+  test.each(cases)(
+    "are those of its log: $name before it knows that it has parked",
+    async ({ act, status, last, repeated }) => {
+      const memory = openMemoryStore();
+      const acted: Promise<unknown>[] = [];
+      const store: SessionStore = actingAfter(memory, isParked, () => {
+        acted.push(act(run, store));
+        return Promise.all(acted);
+      });
+      const { run } = paying(store);
+      const emitted: { seq: number; event: RunEvent }[] = [];
+      const others: RunEvent["type"][] = [];
+      run.listen((event, seq, origin) => {
+        if (origin === "recorded") emitted.push({ seq, event });
+        if (origin === "repeated") others.push(event.type);
+      });
+      await run.synchronize().catch(() => {});
+      expect(acted).toHaveLength(1);
+      const entries = await entriesOf(memory, run.id);
+      const recorded: { seq: number; event: RecordedEvent }[] = [];
+      entries.reduce((state, entry) => {
+        const step = stepRun(state, entry, { id: run.id, forkedFrom: null });
+        if (step.event !== null) recorded.push({ seq: entry.seq, event: step.event });
+        return step.state;
+      }, newRun(run.runId));
+      // Only the process has what was thrown; it is not enumerable.
+      expect(emitted).toEqual(recorded);
+      expect(emitted.map(({ event }) => event.type).slice(-2)).toEqual(last);
+      expect([run.status, others, await memory.leaseOf(run.id)]).toEqual([
+        status,
+        repeated === undefined ? [] : [repeated],
+        null,
+      ]);
+      expect(entries.filter((entry) => entry.type === "run" && entry.phase !== "started").length).toBeLessThan(2);
+    },
+  );
+
+  test("have the position of its entry if an answer is recorded while it parks", async () => {
+    const store = openMemoryStore();
+    const parking = actingBefore(store, isParked, async () => {
+      await null;
+      void run.approve("1");
+    });
+    const { run } = paying(parking);
+    const positions: number[] = [];
+    run.listen((event, seq) => void (event.type === "run-parked" && positions.push(seq)));
+    await run;
+    const entries = await entriesOf(store, run.id);
+    expect(entries.at(-1)).toMatchObject({ type: "approval", decision: YES });
+    expect(positions).toEqual([entries.find(({ type }) => type === "run_parked")?.seq]);
   });
 });
 

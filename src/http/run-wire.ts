@@ -109,7 +109,8 @@ export interface FleetView {
  *   the run. The other events are live: the worker of the run publishes them, and they can be missed.
  * - A second `run-started`, with another `claim`, means that another process continues the run: live events since the last
  *   `round-finished` are discarded, so a reader clears a partial answer.
- * - After `run-parked` nothing follows until the questions are answered; then the next event is such a `run-started`.
+ * - After `run-parked` nothing follows until the questions are answered; then the next event is such a `run-started`. If
+ *   the run is cancelled instead, it is `run-failed`.
  */
 export type WireRunEvent = (RunEvent | GroupEvent) & { readonly claim?: number };
 

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { drainRuns } from "../../src/agent/active-runs.ts";
 import { SessionManager } from "../../src/lifecycle/session-manager.ts";
+import type { GroupRun } from "../../src/group/group-run.ts";
 import { inputIdOf, requestIdOf } from "../../src/session/log/open-runs.ts";
 import { openMemoryStore } from "../../src/stores/memory/index.ts";
 import { agentOf, entriesOf, hanging, linesOf, phasesOf, stageOn } from "./groups-sample.ts";
@@ -35,6 +36,25 @@ test("a group whose process has died continues under its id", async () => {
   const state = await group().addAgent(agentOf("ada")).addAgent(agentOf("bob")).resume(id, { runId: "r" });
   expect(linesOf(state.turns)).toEqual(["user: Go.", "ada: ada 1", "bob: bob 1"]);
   expect(await phasesOf(store, id)).toEqual(["started", "started", "finished"]);
+});
+
+test("a listing of runs has the start of a group without a request, after a recovery too", async () => {
+  const { group, id, manager, store } = await stageOn(openMemoryStore());
+  await manager.addTurn(id, { role: "user", content: "Before." });
+  let runId: string | null = null;
+  for (let claim = 1; claim <= 2; claim++) {
+    const { answer, asked } = hanging();
+    const stage = group().addAgent(agentOf("ada", answer));
+    const run: GroupRun = runId === null ? stage.stream(id, "Go.") : stage.stream(id, null, { runId });
+    runId = run.id;
+    await asked;
+    const starts = (await entriesOf(store, id)).filter((entry) => entry.type === "run" && entry.phase === "started");
+    const { items } = await manager.runs({ state: "running" });
+    expect(starts).toHaveLength(claim);
+    expect(items).toMatchObject([{ runId, requestedAt: null, startedAt: starts[0]?.timestamp }]);
+    await drainRuns({ timeoutMs: 0 });
+    await expect(run).rejects.toMatchObject({ code: "ABORTED" });
+  }
 });
 
 test("a group waits behind earlier requests, and stops when another manager cancels it", async () => {

@@ -95,13 +95,17 @@ class World {
       ...many(2, () => this.#abandon()),
       ...(this.#moves ? [() => this.#moveLeaf()] : []),
     ];
+    const acted: Promise<void>[] = [];
     for (let step = 0; step < STEPS; step++) {
       const act = acts[Math.floor(this.#random() * acts.length)] as () => Promise<unknown>;
       // Some acts come while others are under way.
       const acting = this.#try(act);
+      acted.push(acting);
       if (this.#random() < 0.5) await acting;
       await this.#pause();
     }
+    // A late request is part of the open work.
+    await Promise.all(acted);
     await this.#settle();
     const entries: Entry[] = [];
     for await (const entry of this.#store.read(SESSION)) entries.push(entry);

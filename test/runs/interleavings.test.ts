@@ -38,12 +38,13 @@ describe.each(backends)(
 
 /** The listeners of a claim get the events that a fold of the log gives, and its process ends with the state of that fold. */
 function checkClaim({ runId, events, last }: ObservedClaim, { entries, moved }: Interleaving): void {
-  const [first, end] = [events[0]?.seq ?? 0, events.at(-1)?.seq ?? -1];
   const { state, position } = last();
+  // A claim that ends before its start is recorded has no events.
+  const [first, end] = events[0] === undefined ? [0, -1] : [events[0].seq, position];
   // A run that is resumed after a user moved the leaf continues with the answer on that path, not with its latest answer.
   const fold = new RunsFold(HEADER, moved ? (state.answer?.id ?? null) : null);
   const recorded: unknown[] = [];
-  for (const entry of entries.slice(0, Math.max(position, end) + 1)) {
+  for (const entry of entries.slice(0, position + 1)) {
     const before = fold.states.get(runId) ?? newRun(runId);
     const { event } = stepRun(before, entry, HEADER);
     if (event !== null && entry.seq >= first && entry.seq <= end) recorded.push({ seq: entry.seq, event });

@@ -25,6 +25,7 @@ import { isFromModel } from "../context/cache-warmth.ts";
 import { promptCacheKey } from "../model/cache-key.ts";
 import type { Model } from "../model/model.ts";
 import type { EventLog } from "../event-log.ts";
+import { withThrown } from "../run-error.ts";
 import type { LeaseHold } from "./lease-hold.ts";
 import type { LogAccess } from "./log-access.ts";
 import { isAddressedTo, type LogFollower, type RunMessage } from "./log-follower.ts";
@@ -92,7 +93,8 @@ export class RunLog {
   #access: LogAccess | null = null;
   #setup: SentSetup | null = null;
   #state: RunState;
-  #last: RecordedEvent | null = null;
+  /** The latest event that ended or parked the run, and the position of its entry; null until then, and once emitted. */
+  #last: LastEvent | null = null;
   #follower: LogFollower | null = null;
   /** The follower through which others reach the run. */
   #messages: LogFollower | null = null;
@@ -112,6 +114,7 @@ export class RunLog {
   #moved = false;
   #announced = false;
   #over = false;
+  #left = false;
   /** Whether the follower has seen that the run parked; the append itself may not have finished yet. */
   #parkedSeen = false;
   #waiting: Waiting[] = [];
@@ -146,9 +149,19 @@ export class RunLog {
     return this.#state;
   }
 
-  /** The event that ended or parked the run; null until then. The code that ends the run emits it. */
+  /** The latest event that ended or parked the run; null if there is none. The code that ends the run emits it. */
   get last(): RecordedEvent | null {
-    return this.#last;
+    return this.#last?.event ?? null;
+  }
+
+  /** Emits the last event, if it was not emitted yet; of a run that failed, with what was thrown. */
+  emitLast(thrown?: unknown): void {
+    if (this.#last === null) return;
+    const { event, position } = this.#last;
+    this.#last = null;
+    const isThrown = event.type === "run-failed" && thrown !== undefined;
+    const emitted = isThrown ? { ...event, error: withThrown(event.error, thrown) } : event;
+    this.events.add(emitted as Parameters<EventLog["add"]>[0], "recorded", position);
   }
 
   /** Whether a lease keeps other processes from the run until it ends. */
@@ -322,16 +335,17 @@ export class RunLog {
     this.#over = true;
     const draft: EntryDraft = { type: "run", runId: this.runId, ...outcome, ...this.openPlace };
     try {
-      if (outcome.phase !== "finished") await this.#append([draft]);
+      // A cancel ends a run that has parked, so that no other end is recorded.
+      if (outcome.phase !== "finished") await (this.#state.end === null ? this.#append([draft]) : null);
       else if (!(await this.#appendIfCurrent(draft))) {
         this.#over = false;
         return false;
       }
-      this.#unsubscribe();
+      this.leave();
       await access.release(outcome.phase);
       return true;
     } catch (error) {
-      this.#unsubscribe();
+      this.leave();
       await access.release(null).catch(() => {});
       throw error;
     }
@@ -341,8 +355,14 @@ export class RunLog {
   async abandon(): Promise<void> {
     if (this.#over || this.#access === null) return;
     this.#over = true;
-    this.#unsubscribe();
+    this.leave();
     await this.#access.release(null);
+  }
+
+  /** Folds no more entries: what is appended from here on belongs to the next claim. */
+  leave(): void {
+    this.#left = true;
+    this.#unsubscribe();
   }
 
   /** Records the sandbox of the session before a tool acts in it, so that a recovery can reattach to it. */
@@ -474,6 +494,9 @@ export class RunLog {
     } catch (error) {
       if (!(error instanceof SessionConflictError)) throw error;
       await this.poll();
+      // No append is in progress, so all entries of this run that were read are stored.
+      this.#answered = Math.max(this.#answered, this.#pending.at(-1)?.seq ?? -1);
+      this.#drain();
       return false;
     }
   }
@@ -516,6 +539,7 @@ export class RunLog {
   }
 
   #take(entry: Entry): void {
+    if (this.#left) return;
     // Input that arrives after the run has parked is for the next claim.
     if (entry.type === "run_parked" && entry.runId === this.runId && entry.seq >= this.#begun) this.#parkedSeen = true;
     const { header } = this.#access as LogAccess;
@@ -546,7 +570,9 @@ export class RunLog {
     this.#state = state;
     if (isSpent) Session.grow(this.output, this.#spent());
     if (event === null || (this.#announced && event.type === "run-started")) return;
-    if (state.open === null || isReleased(state.open)) this.#last = event;
+    // A run that has parked can still be cancelled.
+    if (this.#last !== null) this.emitLast();
+    if (state.open === null || isReleased(state.open)) this.#last = { event, position: entry.seq };
     else this.events.add(event as Parameters<EventLog["add"]>[0], "recorded");
   }
 
@@ -647,6 +673,12 @@ async function readHead(store: SessionStore, sessionId: string): Promise<Session
   const head = await store.head(sessionId);
   if (head === null) throw new SessionNotFoundError(sessionId);
   return head;
+}
+
+/** A recorded event that is emitted once its claim is over, or once another one is recorded. */
+interface LastEvent {
+  readonly event: RecordedEvent;
+  readonly position: number;
 }
 
 /** Drafts that wait to be written, with the promise of their caller. */

@@ -60,7 +60,7 @@ export interface OpenRunView {
   /** The model to use instead of the agent's own, as `provider/id`. */
   readonly model: string | null;
   readonly requestedAt: string | null;
-  /** When it first started; null also for a run without a request. */
+  /** When it first started. */
   readonly startedAt: string | null;
   readonly by: string | null;
   readonly notBefore?: string;
@@ -140,7 +140,7 @@ async function viewOf(store: SessionStore, head: SessionHead, run: OpenRun, isHe
   // Questions of runs inside tools are lost with their process.
   const questions = state === "interrupted" ? (run.questions ?? []) : asksOf(run);
   const request = await readRequest(store, header.id, runId);
-  const input = await store.getEntry(header.id, inputIdOf(runId));
+  const input = request === null ? null : await store.getEntry(header.id, inputIdOf(runId));
   const asked = await Promise.all(questions.map((question) => store.getEntry(header.id, question)));
   return {
     sessionId: header.id,
@@ -151,12 +151,21 @@ async function viewOf(store: SessionStore, head: SessionHead, run: OpenRun, isHe
     group: request?.group ?? null,
     model: request?.model ?? null,
     requestedAt: request?.timestamp ?? null,
-    startedAt: input?.timestamp ?? null,
+    startedAt: (request === null ? await startOf(store, header.id, run) : input?.timestamp) ?? null,
     by: request?.by ?? null,
     blocked: blocked === undefined ? null : await readBlock(store, header.id, runId, blocked),
     questions: asked.flatMap((question) => (question?.type === "approval" ? questionOf(question) : [])),
     ...defined({ notBefore, expiresAt }),
   };
+}
+
+/** When a run without a request first started: its start is in the append that its first entry begins. */
+async function startOf(store: SessionStore, sessionId: string, { runId, first }: OpenRun): Promise<string | undefined> {
+  // Earlier versions did not record the first entry of a run.
+  if (first === undefined) return undefined;
+  for await (const entry of store.read(sessionId, { after: first - 1 }))
+    if (entry.type === "run" && entry.runId === runId) return entry.timestamp;
+  return undefined;
 }
 
 /** The recorded reason why no worker could start a run. */
