@@ -81,6 +81,19 @@ test("treats a silent connection as lost", async () => {
   expect(asked).toHaveLength(2);
 });
 
+test("treats a silent connection as lost, and ends at an abort, with a fetch that ignores aborts", async () => {
+  const { asked, url } = await answer(streaming(entry(1), "stay"), streaming(entry(2), "stay"));
+  const client = createClient({ url, fetch: (address, { signal: _, ...init } = {}) => fetch(address, init) });
+  const controller = new AbortController();
+  const seqs: number[] = [];
+  for await (const { seq } of client.sessions.watch("s", { idleMs: 500, signal: controller.signal })) {
+    seqs.push(seq);
+    if (seq === 2) setImmediate(() => controller.abort());
+  }
+  expect(seqs).toEqual([1, 2]);
+  expect(asked).toHaveLength(2);
+});
+
 test("a comment keeps a connection alive, and a slow reader does not end it", async () => {
   const { client, asked } = await answer((response) => {
     response.writeHead(200, { "content-type": "text/event-stream" });

@@ -85,7 +85,12 @@ async function* connect<T>(
   lastEventId: string | null,
 ): AsyncGenerator<ParsedEvent, void, undefined> {
   const controller = new AbortController();
-  const stop = (): void => controller.abort();
+  let reader: ReadableStreamDefaultReader<Uint8Array> | undefined;
+  const stop = (): void => {
+    controller.abort();
+    // A `fetch` may ignore an abort once it has answered.
+    reader?.cancel().catch(() => {});
+  };
   signal?.addEventListener("abort", stop, { once: true });
   let timer = setTimeout(stop, idleMs);
   try {
@@ -95,7 +100,7 @@ async function* connect<T>(
       signal: controller.signal,
     });
     if (response.status === 204 || response.body === null) throw ENDED;
-    const reader = response.body.getReader();
+    reader = response.body.getReader();
     const decoder = new TextDecoder();
     const parser = new EventParser();
     while (true) {
