@@ -111,7 +111,7 @@ class People {
     // Imported here, because dist/ may have been built by this process.
     const { SessionManager } = await import("skein");
     const store = await openAt(address);
-    const manager = new SessionManager({ store });
+    const manager = new SessionManager({ store, config: { maxTurnsPerSession: 1_000_000 } });
     for (const id of sessions) await manager.create({ userId: "someone", id });
     return new People(store, manager);
   }

@@ -13,7 +13,8 @@ const print = (/** @type {string} */ line) => writeSync(1, `${line}\n`);
 
 const agent = countingAgent({ effects, rounds: Number(rounds) });
 const store = await openAt(address);
-const manager = new SessionManager({ store });
+// A long trial has more turns in a session than the default limit.
+const manager = new SessionManager({ store, config: { maxTurnsPerSession: 1_000_000 } });
 /** @type {Set<string>} */
 const busy = new Set();
 let stopped = false;
