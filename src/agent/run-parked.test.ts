@@ -304,7 +304,7 @@ describe("the events of a run that parks", () => {
         if (step.event !== null) recorded.push({ seq: entry.seq, event: step.event });
         return step.state;
       }, newRun(run.runId));
-      // Only the process has what was thrown; it is not enumerable.
+      // `cause` holds the thrown value in this process only; it is not enumerable.
       expect(emitted).toEqual(recorded);
       expect(emitted.map(({ event }) => event.type).slice(-2)).toEqual(last);
       expect([run.status, others, await memory.leaseOf(run.id)]).toEqual([

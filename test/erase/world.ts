@@ -292,7 +292,7 @@ async function runWith(store: SessionStore, manager: SessionManager, word: strin
   await store.fork("steered", createHeader({ id: "steered-fork", userId: BOB }));
 }
 
-/** Runs of his inside the tool of another run, whose calls she denies with a reason, in the session of either run. */
+/** His runs inside tools of other runs: she denies their calls with a reason, in the inner or in the outer session. */
 async function runInsideWith(store: SessionStore, manager: SessionManager, word: string): Promise<void> {
   const agentOf = (name: string, tool: string, execute: () => Promise<unknown>, needsApproval = false) => {
     const toolCalls = [{ id: tool, name: tool, arguments: "{}" }];

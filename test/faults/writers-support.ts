@@ -50,7 +50,7 @@ export async function expectCounted(address: string, store: SessionStore, times:
       await more();
     }
   }
-  // They begin together, so that they compete.
+  // All processes begin at the same time, so that their appends conflict.
   for (const { child } of programs) child.stdin.write("\n");
   await Promise.all(programs.map(({ ended }) => ended));
   const conflicts = programs.map(({ lines }) => Number(/^done (\d+)$/.exec(lines().at(-1) ?? "")?.[1]));

@@ -9,7 +9,7 @@ export interface MortalStore {
   readonly frozen: Promise<void>;
   /** Whether a process that froze was able to append after it had lost its leases. */
   readonly appendedLate: boolean;
-  /** Lets a frozen process continue, with the append during which it froze. */
+  /** Lets a frozen process continue: its interrupted append goes on. */
   thaw(): void;
 }
 

@@ -70,7 +70,7 @@ function secondVersion(api: Api, baseURL: string) {
 }
 
 /**
- * A request as the provider's cache reads it: tools, instructions, messages, without the marks that say what to cache. `beginning` is
+ * A request as the provider's cache reads it: tools, instructions, messages, without cache markers. `beginning` is
  * the body as it was sent, up to the end of its last message.
  */
 function cachedParts(body: string): { readonly before: string; readonly messages: string; readonly beginning: string } {

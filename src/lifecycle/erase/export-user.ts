@@ -78,7 +78,7 @@ class BlobFiles {
     return whole;
   }
 
-  /** The files of the entries since the last call. */
+  /** Returns the files that were found in entries since the last call, and forgets them. */
   *next(): Generator<ArchivedBlob> {
     for (const blob of this.#pending.splice(0)) yield { name: `blobs/${blobHash(blob.blob) ?? ""}`, blob };
   }
