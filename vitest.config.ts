@@ -10,7 +10,7 @@ const all = ["src/**/*.test.ts", "studio/src/**/*.test.ts", "test/**/*.test.ts"]
  */
 const alone = [
   "test/{architecture,bench,examples,hanging,linear-patterns,other-account,package,private-files,public-names}.test.ts",
-  "test/{recipes,sandbox-accounts,sandboxes,site,store-model,store-on-pglite,wrong-arguments}.test.ts",
+  "test/{recipes,sandbox-accounts,sandboxes,site,store-model,store-on-pglite,types,wrong-arguments}.test.ts",
   "test/{architecture,faults,products,runs}/**/*.test.ts",
   "test/cli/program-tools.test.ts",
   "test/export/export-large.test.ts",
@@ -35,6 +35,7 @@ const alone = [
  * processes have nothing to do. The files that share processes come last, as a process is shared by files that follow one another.
  */
 const long = [
+  "test/types.test.ts",
   "test/faults/fleet.test.ts",
   "test/faults/queue-outage.test.ts",
   "test/hostile/wire.test.ts",
@@ -119,6 +120,8 @@ export default defineConfig({
     hookTimeout: 240_000,
     expect: { poll: { timeout: 60_000 } },
     retry: 0,
+    // Compiles each file once for both projects, and not at all if an earlier run has compiled it.
+    experimental: { fsModuleCache: true },
     coverage: {
       provider: "v8",
       include: ["src/**/*.ts"],

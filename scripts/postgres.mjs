@@ -120,7 +120,8 @@ async function makeCluster(native, directory, owner, wal) {
   writeFileSync(file, password);
   if (owner.uid !== undefined) for (const path of [data, file]) chownSync(path, owner.uid, owner.gid ?? owner.uid);
   const flags = ["--no-sync", "--no-locale", "--encoding=UTF8", "--auth=scram-sha-256", `--username=${user}`];
-  const makes = [...flags, ...wal, `--pwfile=${file}`, `--pgdata=${data}`];
+  // A password that is no secret needs no slow hash: 4,096 rounds took half of the time of a new connection on both sides.
+  const makes = [...flags, "--set=scram_iterations=1", ...wal, `--pwfile=${file}`, `--pgdata=${data}`];
   await promisify(execFile)(join(native, "bin/initdb"), makes, { ...owner, cwd: directory, timeout: initMsMax });
 }
 

@@ -174,11 +174,19 @@ async function installPackage(name, isThere, tests, effect = "will be skipped") 
   });
 }
 
-/** Checks the types of all code, including tests and scripts; resolves to true if there is no error. */
+/** The configurations that together contain all code, tests and scripts included. */
+export const typeConfigurations = [
+  "tsconfig.json",
+  "studio/tsconfig.json",
+  "test/browser/use-chat/tsconfig.json",
+  "test/browser/ag-ui/tsconfig.json",
+];
+
+/** Checks the types of all code; resolves to true if there is no error. */
 export async function checkTypes() {
   let sound = true;
-  for (const folder of ["", "studio/", "test/browser/use-chat/", "test/browser/ag-ui/"]) {
-    sound = (await runPackage(tsc, ["-p", `${folder}tsconfig.json`], { minutesMax: stepMinutesMax })) === 0 && sound;
+  for (const configuration of typeConfigurations) {
+    sound = (await runPackage(tsc, ["-p", configuration], { minutesMax: stepMinutesMax })) === 0 && sound;
     checkInterrupted();
   }
   return sound;

@@ -122,12 +122,13 @@ say $clean end`;
  *
  * Processes are found by the environment variable that they inherit, even if they left the command's process group. A process
  * that starts a successor and exits may escape a scan; so between two scans the youngest processes are polled closely, which
- * needs a shell that can read /proc itself (others use external programs). The first scan only stops processes (SIGSTOP), so
+ * needs a shell that can read /proc itself (others use external programs). It compares the variables of a process one by one only
+ * if the mark is among them: that takes a tenth of the time. The first scan only stops processes (SIGSTOP), so
  * that a shell does not report the death of its child before it is killed itself.
  */
 function sweep(commandId: string): string {
   const mark = `${COMMAND_VARIABLE}=${commandId}`;
-  const look = `mapfile -d "" -t a <"/proc/$p/environ" &&
+  const look = `mapfile -d "" -t a <"/proc/$p/environ" && [[ "\${a[*]}" == *"${mark}"* ]] &&
 for v in "\${a[@]}"; do [ "$v" = "${mark}" ] && { kill -$s "$p"; clean=0; }; done`;
   return `look() { eval ${quote(look)}; } 2>/dev/null
 watch() {
