@@ -93,7 +93,7 @@ export class GroupAccess implements LogAccess {
     const seen = drafts.map((draft, index): Entry => {
       const stored = kept[index]?.length === 0 ? null : (entries.shift() ?? null);
       const { id, parentId, timestamp, seq } = stored ?? this.#unstored(draft);
-      return { ...draft, id, parentId, timestamp, seq, run } as Entry;
+      return Object.assign({}, draft, { id, parentId, timestamp, seq, run }) as Entry;
     });
     return { entries: seen, head: { leafId: this.#log.leafId } };
   }

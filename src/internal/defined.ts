@@ -5,5 +5,7 @@ type Defined<T> = { [Key in keyof T as undefined extends T[Key] ? never : Key]: 
 
 /** Copies the fields that are not undefined. */
 export function defined<T extends object>(fields: T): Defined<T> {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Defined<T>;
+  const copy: Record<string, unknown> = {};
+  for (const [key, value] of Object.entries(fields)) if (value !== undefined) copy[key] = value;
+  return copy as Defined<T>;
 }
