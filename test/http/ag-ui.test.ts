@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -239,6 +240,45 @@ test("of a client's messages, only new user messages are added", async () => {
   ]);
   expect(plain(await stored(server, sessionId))).toEqual(plain(agent.messages));
 });
+
+test.for(Object.keys(stores))(
+  "a large file is kept outside of the log, reaches the model byte for byte, and another client gets its URL (%s)",
+  async (kind) => {
+    const model = scripted(["One.", "Two."]);
+    const helper = createAgent({ name: "helper", prompt: "", model, builtInTools: false });
+    const store = await (stores[kind] as () => Promise<SessionStore>)();
+    const server = await openRunServer({ agents: { helper }, store });
+    const threadId = crypto.randomUUID();
+    const { agent } = clientOf(server, threadId);
+    const bytes = randomBytes(100_000);
+    const [data, mimeType] = [bytes.toString("base64"), "application/pdf"] as const;
+    agent.addMessage({
+      id: "u",
+      role: "user",
+      content: [
+        { type: "text", text: "Read this." },
+        { type: "document", source: { type: "data", value: data, mimeType }, metadata: { filename: "report.pdf" } },
+      ],
+    });
+    await agent.runAgent();
+    const heard = (request: number) => model.requests[request]?.messages.find(({ role }) => role === "user")?.content;
+    const sent = { type: "file", mediaType: mimeType, data, name: "report.pdf" };
+    expect(heard(0)).toEqual([{ type: "text", text: "Read this." }, sent]);
+    let logCharacters = 0;
+    for await (const entry of store.read(threadId)) logCharacters += JSON.stringify(entry).length;
+    expect(logCharacters).toBeLessThan(10_000);
+    const { agent: other } = clientOf(server, threadId);
+    await other.runAgent();
+    expect(other.messages[0]).toMatchObject({ content: [{ type: "text" }, { source: { type: "url", mimeType } }] });
+    const file = (other.messages[0]?.content ?? []) as unknown as readonly [unknown, { source: { value: string } }];
+    const answered = await fetch(new URL(file[1].source.value, server.url), { headers: { ...ANN } });
+    expect(answered.headers.get("content-type")).toBe(mimeType);
+    expect(Buffer.from(await answered.arrayBuffer()).equals(bytes)).toBe(true);
+    await say(other, "And?");
+    expect(heard(1)).toEqual(heard(0));
+    expect(model.requests[1]?.messages.filter(({ role }) => role === "user")).toHaveLength(2);
+  },
+);
 
 test("an invalid request is refused with one sentence, and changes nothing", async () => {
   const server = await openRunServer({ agents: { helper: clerk(calls(call("pay"))) } });

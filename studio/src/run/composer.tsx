@@ -82,6 +82,8 @@ export function Composer({
       onDragOver={(event) => event.preventDefault()}
       onDrop={(event) => {
         event.preventDefault();
+        // What is dropped anywhere else is imported as sessions.
+        event.stopPropagation();
         attachments.add([...event.dataTransfer.files]);
       }}
     >
