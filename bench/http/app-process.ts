@@ -14,6 +14,8 @@ export interface AppInput {
    */
   readonly kind: "plain" | "session" | "page" | "server" | "studio" | "revision";
   readonly folder: string;
+  /** The store on a server, in place of one in the folder. */
+  readonly server?: { readonly url: string; readonly prefix: string };
   readonly sessionId: string;
   /** The folder of the build, for `revision`. */
   readonly build?: string;

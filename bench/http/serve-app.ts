@@ -5,6 +5,7 @@ import { createAgent, type Entry, SessionManager } from "skein";
 import { honoSession, type SessionEnv } from "skein/hono";
 import { createServer } from "skein/http";
 import { offline } from "skein/offline";
+import { openFleetStore } from "../fleet/fleet-store.ts";
 import { readMemory, resetPeak } from "../read-memory.ts";
 import { openStoreOf } from "../store-kind.ts";
 import { type AppInput, PAGE_ENTRIES } from "./app-process.ts";
@@ -32,7 +33,11 @@ async function start(input: AppInput): Promise<string> {
     return listen(app);
   }
   const config = { maxTurnsPerSession: Number.MAX_SAFE_INTEGER };
-  const manager = new SessionManager({ store: await openStoreOf("sqlite", folder), config });
+  const { server } = input;
+  const store = await (server === undefined
+    ? openStoreOf("sqlite", folder)
+    : openFleetStore(server.url, server.prefix));
+  const manager = new SessionManager({ store, config });
   if (kind === "session") {
     const app = new Hono<SessionEnv>();
     app.use(honoSession({ manager }));

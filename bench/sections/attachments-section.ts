@@ -1,4 +1,4 @@
-import { randomBytes } from "node:crypto";
+import { randomBytes, randomUUID } from "node:crypto";
 import { closeSync, fsyncSync, openSync, writeSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
@@ -8,10 +8,12 @@ import { foreignFormat, importFiles } from "skein/formats";
 import { pictureOf, writeRollout } from "../attachments/pictures.ts";
 import { directoryBytes } from "../directory-bytes.ts";
 import { formatBytes, formatCount, formatMs } from "../format.ts";
-import { startApp } from "../http/app-process.ts";
+import { openFootprint } from "../fleet/footprint.ts";
+import { type AppInput, startApp } from "../http/app-process.ts";
 import { type Contender, race } from "../race.ts";
 import { atMost, type Row } from "../row.ts";
 import type { Bench, Section } from "../section.ts";
+import { serverOf } from "../servers/server-kind.ts";
 import { medianMs, timeRatio } from "../statistics.ts";
 import { openStoreOf } from "../store-kind.ts";
 
@@ -27,7 +29,7 @@ const SERVER_BYTES_MAX = 32 * 1024 * 1024;
 export const attachmentsSection: Section = {
   name: section,
   async run(bench) {
-    return [...(await importRollout(bench)), ...(await appendPicture(bench)), ...(await transfer(bench))];
+    return [...(await importRollout(bench)), ...(await appendPicture(bench)), ...(await transfers(bench))];
   },
 };
 
@@ -155,12 +157,31 @@ async function appendPicture(bench: Bench): Promise<Row[]> {
   return rows;
 }
 
-/** The most memory that a server takes while a file is uploaded and downloaded. */
-async function transfer(bench: Bench): Promise<Row[]> {
+/** The most memory that a server takes while a file is uploaded and downloaded, on each kind of store with a server of its own. */
+async function transfers(bench: Bench): Promise<Row[]> {
+  const rows = await transfer(bench, "sqlite", {});
+  for (const kind of ["postgres", "redis"] as const) {
+    const place = serverOf(kind);
+    if ("problem" in place) {
+      rows.push({ section, what: `server on ${kind}, transfers`, measured: `not measured: ${place.problem}` });
+      continue;
+    }
+    await using footprint = await openFootprint(place.url);
+    const prefix = `skein_bench_${randomUUID().slice(0, 8)}`;
+    try {
+      rows.push(...(await transfer(bench, kind, { server: { url: place.url, prefix } })));
+    } finally {
+      await footprint.remove(prefix);
+    }
+  }
+  return rows;
+}
+
+async function transfer(bench: Bench, kind: string, place: Pick<AppInput, "server">): Promise<Row[]> {
   const { transferBytes } = bench.sizes;
-  bench.progress(`attachments: up- and download of ${formatBytes(transferBytes)}`);
-  const folder = await bench.fixtures.folder("transfer");
-  await using app = await startApp({ kind: "server", folder, sessionId: "" });
+  bench.progress(`attachments: up- and download of ${formatBytes(transferBytes)} on ${kind}`);
+  const folder = await bench.fixtures.folder(`transfer-${kind}`);
+  await using app = await startApp({ kind: "server", folder, sessionId: "", ...place });
   const client = createClient({ url: app.url });
   const { header } = await client.sessions.create({});
   const warm = await client.sessions.uploadBlob(header.id, randomBytes(5_000_000));
@@ -178,7 +199,7 @@ async function transfer(bench: Bench): Promise<Row[]> {
     const more = peakBytes - residentBytes;
     return {
       section,
-      what: `server, ${direction} of ${formatBytes(transferBytes)}: the most resident memory meanwhile`,
+      what: `server on ${kind}, ${direction} of ${formatBytes(transferBytes)}: the most resident memory meanwhile`,
       measured: `${formatBytes(peakBytes)}, ${formatBytes(more)} more`,
       against: `${formatBytes(residentBytes)} before`,
       ratio: peakBytes / residentBytes,
