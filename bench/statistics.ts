@@ -19,6 +19,11 @@ export function medianMs(samples: readonly Sample[]): number {
   return median(samples.map(({ timeMs }) => timeMs));
 }
 
+/** The mean time of a round, for contenders whose rounds differ by themselves. */
+export function meanMs(samples: readonly Sample[]): number {
+  return samples.reduce((sum, { timeMs }) => sum + timeMs, 0) / samples.length;
+}
+
 /** The time of the fastest round: an estimate of the median on an idle machine. */
 export function bestMs(samples: readonly Sample[]): number {
   return Math.min(...samples.map(({ timeMs }) => timeMs));

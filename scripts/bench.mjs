@@ -84,13 +84,13 @@ const peers = [
  */
 const servers = [
   {
-    sections: ["postgres", "scale", "erase", "runs"],
+    sections: ["postgres", "scale", "erase", "runs", "attachments"],
     variable: "SKEIN_TEST_POSTGRES_URL",
     name: "PostgreSQL",
     start: () => startPostgres({ synced: true }),
   },
   {
-    sections: ["redis", "fleet", "scale"],
+    sections: ["redis", "fleet", "scale", "attachments"],
     variable: "SKEIN_TEST_REDIS_URL",
     name: "Redis",
     start: async () => {

@@ -22,7 +22,7 @@ import { messageOf, messageText } from "../message-of.ts";
 import { type Contender, race, type Sample } from "../race.ts";
 import { atMost, type Row } from "../row.ts";
 import type { Bench, Section } from "../section.ts";
-import { median, medianMs, timeRatio } from "../statistics.ts";
+import { meanMs, median, medianMs, timeRatio } from "../statistics.ts";
 import { serverOf } from "../servers/server-kind.ts";
 import { openStoreOf } from "../store-kind.ts";
 
@@ -328,13 +328,15 @@ async function budgetRow(bench: Bench, kind: string, store: SessionStore, distan
           { per: "user", window: "30d", totalTokens: spent.totalTokens * 1.5 },
         ];
   const samples = await race({ free: runs([]), paid: runs(budgets) }, bench.sizes);
-  const ratio = timeRatio(samples.paid, samples.free);
+  // SQLite moves its log into the database in about every other run. A pair of runs would compare one that does with one that does
+  // not: two runs without budgets differed by 0.82 and 1.31 in turn.
+  const ratio = meanMs(samples.paid) / meanMs(samples.free);
   const where = distance === "far" ? "far from their limits" : "near their limits";
   return {
     section,
     what: `a round of a run kept in ${kind}, with two budgets of its user ${where}`,
-    measured: formatMs(medianMs(samples.paid) / rounds),
-    against: `${formatMs(medianMs(samples.free) / rounds)} without budgets`,
+    measured: formatMs(meanMs(samples.paid) / rounds),
+    against: `${formatMs(meanMs(samples.free) / rounds)} without budgets`,
     ratio,
     target: atMost(ratio, 1.1),
   };

@@ -78,13 +78,15 @@ export class BlobRows implements BlobStore {
     const row = await this.#find(key);
     if (row === null) throw missingBlob(key);
     const { dialect } = this.#database;
-    const sql = `SELECT ${dialect.dataToBytes("data")} AS data FROM ${this.#chunks} WHERE chunks = ? AND number = ?`;
+    const part = dialect.dataToBytes("substr(data, CAST(? AS integer), CAST(? AS integer))");
+    const sql = `SELECT ${part} AS data FROM ${this.#chunks} WHERE chunks = ? AND number = ?`;
     for (let at = start; at < end; ) {
       const number = Math.floor(at / CHUNK_BYTES);
-      const [chunk] = await this.#database.rows<{ data: unknown }>(sql, [row.chunks, number]);
-      if (chunk === undefined) throw missingBlob(key);
-      const first = number * CHUNK_BYTES;
-      const bytes = dialect.readBytes(chunk.data).subarray(at - first, end - first);
+      const offset = at % CHUNK_BYTES;
+      const length = Math.min(dialect.partBytes, CHUNK_BYTES - offset, end - at);
+      const [chunk] = await this.#database.rows<{ data: unknown }>(sql, [offset + 1, length, row.chunks, number]);
+      const bytes = chunk === undefined ? null : dialect.readBytes(chunk.data);
+      if (bytes === null || bytes.length === 0) throw missingBlob(key);
       yield bytes;
       at += bytes.length;
     }

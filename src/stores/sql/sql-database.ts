@@ -27,9 +27,11 @@ export interface SqlDialect {
   /** Expression for bytes that are bound as `bindBytes` returns them. */
   readonly bytesToData: string;
   bindBytes(bytes: Buffer): SqlValue;
-  /** Expression for a column with bytes, whose value `readBytes` takes. */
-  dataToBytes(column: string): string;
+  /** Expression for bytes, whose value `readBytes` takes. */
+  dataToBytes(data: string): string;
   readBytes(value: unknown): Buffer;
+  /** The most bytes to read at a time. */
+  readonly partBytes: number;
   /** Expression for a field of a JSON column as text. */
   text(column: string, field: string): string;
 }

@@ -27,8 +27,9 @@ const DIALECT: SqlDialect = {
   // Not as text: the texts of 100 MB would take up to 80 MB before they are collected.
   bytesToData: "?",
   bindBytes: (bytes) => bytes,
-  dataToBytes: (column) => column,
+  dataToBytes: (data) => data,
   readBytes: (value) => bufferOf(value as Uint8Array | ArrayBuffer),
+  partBytes: 1024 * 1024,
   // Must be written exactly as in the partial indexes, or SQLite does not use them.
   hasRuns: (bit) => `runs & ${bit}`,
   text: (column, field) => `${column} ->> '$.${field}'`,
