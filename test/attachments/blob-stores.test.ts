@@ -13,7 +13,7 @@ import { thisProcess } from "../../src/internal/process-identity.ts";
 import { createStore } from "../../src/stores/complete/create-store.ts";
 import { MemoryDriver } from "../../src/stores/memory/memory-driver.ts";
 import { KeyNames } from "../../src/stores/redis/key-names.ts";
-import { uploadName } from "../../src/stores/sql/blob-rows.ts";
+import { CHUNK_BYTES, uploadName } from "../../src/stores/sql/blob-rows.ts";
 import { openJsonlStore } from "../../src/stores/jsonl/index.ts";
 import { openMemoryStore } from "../../src/stores/memory/index.ts";
 import { MemoryBlobs } from "../../src/stores/memory/memory-blobs.ts";
@@ -155,6 +155,41 @@ test("the next sweep removes what a killed process has stored of a blob in Redis
   expect(await client.exists(names.blobChunks("a", ended))).toBe(0);
   expect(await client.smembers(names.index("uploads"))).toEqual([JSON.stringify(["a", living])]);
 });
+
+test("blobs in Redis are read whole and in ranges, in chunks of today and of 1 MiB as before", async (context) => {
+  if (redisSkip !== null) return skipBecause(context, redisSkip);
+  const prefix = `${redisPrefix}:chunks`;
+  await using store = await openRedisStore({ url: await redisUrl(), prefix });
+  await store.create(createHeader({ id: "a" }));
+  const bytes = sampleBytes(5, 2_500_000);
+  const { blob } = await store.putBlob("a", bytes);
+  await holdsRanges(store, blob, bytes);
+  const client = await ioRedisClient();
+  const names = new KeyNames(prefix);
+  const [[hash, field] = ["", ""]] = Object.entries(await client.hgetall(names.blobs("a")));
+  const [size, renewedAt, chunks = ""] = field.split(":");
+  const before = uploadName();
+  for (let at = 0, number = 0; at < bytes.length; at += CHUNK_BYTES, number++) {
+    const chunk = bytes.subarray(at, at + CHUNK_BYTES).toString("base64");
+    await client.hset(names.blobChunks("a", before), String(number), chunk);
+  }
+  await client.del(names.blobChunks("a", chunks));
+  await client.hset(names.blobs("a"), hash, `${size}:${renewedAt}:${before}`);
+  await holdsRanges(store, blob, bytes);
+});
+
+async function holdsRanges(store: SessionStore, name: string, bytes: Buffer): Promise<void> {
+  await holds(store, "a", bytes);
+  for (const [start, end] of [
+    [0, 1],
+    [49_151, 49_153],
+    [CHUNK_BYTES - 1, CHUNK_BYTES + 100_000],
+    [bytes.length - 10, bytes.length],
+  ] as const) {
+    const read = await (await store.blob("a", name))?.bytes({ start, end });
+    expect(Buffer.from(read ?? []).equals(bytes.subarray(start, end))).toBe(true);
+  }
+}
 
 test("blob files can be read by their owner only", async (context) => {
   if (process.platform === "win32") return skipBecause(context, "the system has no modes");

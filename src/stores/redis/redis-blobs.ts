@@ -1,9 +1,11 @@
 import { type BlobKey, type BlobSource, type BlobStore, type ListedBlob, missingBlob } from "../../session/blob.ts";
-import { CHUNK_BYTES, chunksOf, isUploadOver, uploadName } from "../sql/blob-rows.ts";
+import { CHUNK_BYTES, chunksOf, isUploadOver, PART_BYTES, uploadName } from "../sql/blob-rows.ts";
 import { defineScript, type RedisHandle } from "./redis-handle.ts";
 
 /** How long the chunks of a blob are kept that is not whole yet: its process may have been killed. */
 const UPLOAD_SECONDS = 60 * 60;
+/** How many chunks are sent before the answer to the first of them. */
+const AT_ONCE = 16;
 
 /** Parses `size:renewedAt:chunks`, sets a later `renewedAt`, and returns the size. */
 const RENEWED = `
@@ -52,15 +54,24 @@ export class RedisBlobs implements BlobStore {
     if ((await this.renew(key)) !== null) return;
     const { names } = this.#handle;
     const { scope, hash } = key;
-    const id = uploadName();
+    const id = `${uploadName()}.${PART_BYTES}`;
     const chunks = names.blobChunks(scope, id);
     const upload = JSON.stringify([scope, id]);
     await this.#handle.command("SADD", names.index("blobs"), scope);
     await this.#handle.command("SADD", names.index("uploads"), upload);
     let number = 0;
-    for await (const chunk of chunksOf(source, CHUNK_BYTES)) {
-      await this.#handle.command("HSET", chunks, String(number++), chunk.toString("base64"));
-      if (number === 1) await this.#handle.command("EXPIRE", chunks, String(UPLOAD_SECONDS));
+    let sending: Promise<unknown>[] = [];
+    try {
+      for await (const chunk of chunksOf(source, PART_BYTES)) {
+        sending.push(this.#handle.command("HSET", chunks, String(number++), chunk.toString("base64")));
+        if (number > 1 && sending.length < AT_ONCE) continue;
+        await Promise.all(sending);
+        sending = [];
+        if (number === 1) await this.#handle.command("EXPIRE", chunks, String(UPLOAD_SECONDS));
+      }
+      await Promise.all(sending);
+    } finally {
+      await Promise.allSettled(sending);
     }
     await this.#handle.run(ADD, [names.blobs(scope), chunks], [hash, String(this.#now()), String(source.size), id]);
     await this.#handle.command("SREM", names.index("uploads"), upload);
@@ -79,11 +90,12 @@ export class RedisBlobs implements BlobStore {
     const found = await this.#find(key);
     if (found === null) throw missingBlob(key);
     const name = this.#handle.names.blobChunks(key.scope, found.chunks);
+    const chunkBytes = chunkBytesOf(found.chunks);
     for (let at = start; at < end; ) {
-      const number = Math.floor(at / CHUNK_BYTES);
+      const number = Math.floor(at / chunkBytes);
       const text = await this.#handle.command<string | null>("HGET", name, String(number));
       if (text === null) throw missingBlob(key);
-      const first = number * CHUNK_BYTES;
+      const first = number * chunkBytes;
       const bytes = Buffer.from(text, "base64").subarray(at - first, end - first);
       yield bytes;
       at += bytes.length;
@@ -144,4 +156,10 @@ interface StoredField {
   readonly size: number;
   readonly renewedAt: number;
   readonly chunks: string;
+}
+
+/** The size of the chunks, which their name ends with; the first blobs that were stored do not have it there. */
+function chunkBytesOf(chunks: string): number {
+  const [, , bytes = String(CHUNK_BYTES)] = chunks.split(".");
+  return Number(bytes);
 }
