@@ -328,8 +328,8 @@ async function budgetRow(bench: Bench, kind: string, store: SessionStore, distan
           { per: "user", window: "30d", totalTokens: spent.totalTokens * 1.5 },
         ];
   const samples = await race({ free: runs([]), paid: runs(budgets) }, bench.sizes);
-  // SQLite moves its log into the database in about every other run. A pair of runs would compare one that does with one that does
-  // not: two runs without budgets differed by 0.82 and 1.31 in turn.
+  // The mean, as SQLite copies its write-ahead log into the database in about every other run: neighbouring runs, even two without
+  // budgets, differ by that.
   const ratio = meanMs(samples.paid) / meanMs(samples.free);
   const where = distance === "far" ? "far from their limits" : "near their limits";
   return {

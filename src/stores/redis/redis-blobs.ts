@@ -158,7 +158,7 @@ interface StoredField {
   readonly chunks: string;
 }
 
-/** The size of the chunks, which their name ends with; the first blobs that were stored do not have it there. */
+/** The size of the chunks of a blob, with which their name ends. Names without it are of older blobs, in chunks of 1 MiB. */
 function chunkBytesOf(chunks: string): number {
   const [, , bytes = String(CHUNK_BYTES)] = chunks.split(".");
   return Number(bytes);

@@ -7,8 +7,8 @@ import type { SqlDatabase } from "./sql-database.ts";
 
 export const CHUNK_BYTES: number = 1024 * 1024;
 /**
- * The most bytes in one text of base64, a multiple of three. V8 soon collects texts of this length: a download of 100 MB in texts of 1 MB
- * took up to 124 MB of memory, in these up to 57 MB.
+ * The most bytes in one text of base64. V8 frees short texts soon, and long ones only when it next collects everything: a download of
+ * 100 MB in texts of 1 MB took up to 124 MB of memory, in these up to 57 MB.
  */
 export const PART_BYTES: number = 48 * 1024;
 /** Chunks of this age without a blob are from a process that was killed, even if that cannot be found out. */
