@@ -103,8 +103,11 @@ export function renderReading(rows: readonly Row[]): string {
     .join("\n\n");
 }
 
-function missedLine({ section, what, measured, target }: Row): string {
-  return `- Missed: ${section}, ${what}: ${measured}; the target is ${target?.text}.`;
+function missedLine({ section, what, measured, ratio, target }: Row): string {
+  // A target without a unit is one of the ratio.
+  const isOfRatio = ratio !== undefined && /\d$/.test(target?.text ?? "");
+  const found = isOfRatio ? `${measured}, a ratio of ${formatRatio(ratio)}` : measured;
+  return `- Missed: ${section}, ${what}: ${found}; the target is ${target?.text}.`;
 }
 
 function reasonLine({ section, what, ratio, against }: Row): string[] {

@@ -25,7 +25,7 @@ ${renderSetting(sizes)}
 
 - All of a section was measured in one run; \`--only\` replaces the rows of its sections and keeps the others. Contenders
   take alternating rounds, times are medians of the rounds, and a ratio is the median of the rounds' own ratios, so that a
-  busy machine shifts both sides and not the ratio. Each section is measured in a process of its own, so that none pays
+  busy machine shifts both sides and not the ratio; rows about budgets compare means. Each section is measured in a process of its own, so that none pays
   for what another has left.
 - For speeds the ratio is the share of the raw limit's speed (more is better); everywhere else it is measured by
   compared (less is better).

@@ -292,7 +292,7 @@ async function runWith(store: SessionStore, manager: SessionManager, word: strin
   await store.fork("steered", createHeader({ id: "steered-fork", userId: BOB }));
 }
 
-/** His runs inside tools of other runs: she denies their calls with a reason, in the inner or in the outer session. */
+/** Runs of his whose tools run an agent: she denies a call of that agent with a reason, in the inner or in the outer session. */
 async function runInsideWith(store: SessionStore, manager: SessionManager, word: string): Promise<void> {
   const agentOf = (name: string, tool: string, execute: () => Promise<unknown>, needsApproval = false) => {
     const toolCalls = [{ id: tool, name: tool, arguments: "{}" }];

@@ -27,7 +27,7 @@ export interface SqlDialect {
   /** Expression for bytes that are bound as `bindBytes` returns them. */
   readonly bytesToData: string;
   bindBytes(bytes: Buffer): SqlValue;
-  /** Expression for bytes, whose value `readBytes` takes. */
+  /** Expression that selects bytes in the form that `readBytes` decodes. */
   dataToBytes(data: string): string;
   readBytes(value: unknown): Buffer;
   /** The most bytes to read at a time. */
